@@ -42,6 +42,18 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
     Ok(expires)
 }
 
+/// Journals that a key has this value now.
+pub fn journal_set(tx: &mut Tx, key: &[u8], value: &[u8], lifetime: Lifetime) {
+    let effects = tx.effects_mut();
+    match lifetime {
+        Lifetime::Forever => effects.instead(&[b"SET", key, value]),
+        Lifetime::Keep => effects.instead(&[b"SET", key, value, b"KEEPTTL"]),
+        Lifetime::Until(at) => {
+            effects.instead(&[b"SET", key, value, b"PXAT", format_i64(at, &mut [0; 20])]);
+        }
+    }
+}
+
 /// Has the journal say in decimal digits what a client said in hexadecimal ones, where `is_number`
 /// tells which arguments are numbers: Valkey reads no others, and would refuse what was done here.
 #[inline]

@@ -174,6 +174,7 @@ fn locks(spec: &Spec) -> String {
         Plan::World => "everything, for a moment".to_owned(),
         Plan::Visits => "none at first; one partition at a time as it visits them".to_owned(),
         Plan::Keys if spec.keys.is_empty() => "none".to_owned(),
+        Plan::OfWords(_) => "none".to_owned(),
         Plan::Keys => format!("the partitions of its keys ({})", accesses(spec)),
     };
     let mut text = program.map_or(by_plan, str::to_owned);

@@ -8,11 +8,11 @@ use keyspace::{EntryRef, Lifetime, Refusal, Tx};
 use proto::{Args, Reply};
 
 use super::condition::Condition;
-use super::effects::{journal_set, store};
+use super::effects::store;
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, integer, is};
-use crate::change::{expire, persist, remove};
+use crate::change::{expire, journal_set, persist, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, invalid_expire, wrong_arity};
 use crate::keys::{Access, all_from, counted, range};

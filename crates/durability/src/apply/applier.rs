@@ -10,14 +10,12 @@ use std::task::{Wake, Waker};
 use std::thread::Thread;
 
 use base::io_error_text::plain;
-use commands::Flags;
 use config::settings::REPLICA_IGNORE_DISK_WRITE_ERRORS;
 use engine::runtime::background::{BETWEEN_LOOKS, wait_for};
 use engine::runtime::counters::add;
 use engine::runtime::lanes::APPLIER_LANE;
 use engine::runtime::log::log_warning;
 use engine::runtime::panics::{contain, text_of};
-use engine::runtime::write_gate::WriteGate;
 use keyspace::{Acquisition, HeavyPass, Location};
 use proto::Output;
 
@@ -426,9 +424,7 @@ impl Applier {
     /// Waits a while if something keeps writers; whether something did.
     fn wait_at_gates(&self) -> bool {
         let waker = || Waker::from(Arc::new(WakeApplier(std::thread::current())));
-        let gates: [&WriteGate; 2] =
-            [&self.server.gates.log_gate, &self.server.gates.snapshot_gate];
-        let is_kept = match gates.into_iter().find(|gate| gate.is_closed()) {
+        let is_kept = match self.server.gates.closed_write_gate() {
             Some(gate) => gate.wait(&waker()),
             None => self.is_paused(),
         };
@@ -439,8 +435,7 @@ impl Applier {
     }
 
     fn is_paused(&self) -> bool {
-        let pause = &self.server.gates.pause;
-        pause.may_hold() && pause.holds(Flags::WRITE, self.server.keyspace.clock().now_ms())
+        self.server.gates.pause.holds_writes(|| self.server.keyspace.clock().now_ms())
     }
 }
 

@@ -11,6 +11,7 @@ use commands::errors::TRANSACTION_DISCARDED;
 use commands::{Role, errors};
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
+use engine::commit::served_request::ServedRequest;
 use engine::execute::Resolved;
 use engine::limits::slot_map::SlotAccess;
 use engine::runtime::background::wait_for;
@@ -65,13 +66,6 @@ enum NotReplayable {
     /// The command begins or ends a transaction where none may: its name, and its reply.
     Misplaced(&'static str, &'static str),
 }
-
-/// What begins and ends transactions.
-const BRACKETS: [(&str, &str); 3] = [
-    ("multi", "ERR MULTI calls can not be nested"),
-    ("exec", "ERR EXEC without MULTI"),
-    ("discard", "ERR DISCARD without MULTI"),
-];
 
 impl<'s> Replayer<'s> {
     /// Waits until it has the world. All it runs is run at this time.
@@ -196,7 +190,8 @@ impl<'s> Replayer<'s> {
         self.is_transaction = true;
         let all = || commands.iter().map(OwnedArgs::as_args).enumerate();
         for (index, args) in all().filter(|_| may_be_odd) {
-            let Err(reason) = self.admit(args, None) else { continue };
+            let resolved = Resolved::of_record(self.server, args);
+            let Err(reason) = self.admit(args, resolved) else { continue };
             if !matches!(reason, NotReplayable::Beside(_)) {
                 self.errors.is_thrown_away |= !matches!(reason, NotReplayable::Misplaced(..));
                 self.refuse_not_replayable(&reason, args, index);
@@ -236,12 +231,14 @@ impl<'s> Replayer<'s> {
         resolved: Option<Resolved>,
         index: usize,
     ) -> Result<(), Stopped> {
-        if let Some(note) = entry_note(args) {
+        if let Some(note) = EntryNote::of(args) {
             self.take_note(&note);
             return Ok(());
         }
         let flags = std::mem::take(&mut self.flags);
-        if let Some(beside) = NonDataCommand::of(args) {
+        let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
+        let role = resolved.map_or(Role::Any, |resolved| resolved.entry.spec.role);
+        if let Some(beside) = NonDataCommand::of(role, args) {
             if let NonDataCommand::Message(space, channel, message) = beside
                 && self.stream.is_some()
             {
@@ -282,14 +279,13 @@ impl<'s> Replayer<'s> {
     /// Whether a command may be run.
     #[inline]
     fn admit(&self, args: Args<'_>, resolved: Option<Resolved>) -> Result<Resolved, NotReplayable> {
-        let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
         match resolved {
-            None => Err(NotReplayable::misplaced(args).unwrap_or(NotReplayable::Unknown)),
+            None => Err(NotReplayable::Unknown),
             Some(Resolved { entry, .. }) if !entry.spec.arity.admits(args.len()) => {
                 Err(NotReplayable::Arity(entry))
             }
             Some(Resolved { entry, .. }) if self.stream.is_some() && !is_streamed(entry) => {
-                Err(NotReplayable::misplaced(args).unwrap_or(NotReplayable::Beside(entry)))
+                Err(NotReplayable::of_beside(entry))
             }
             Some(resolved) => Ok(resolved),
         }
@@ -349,6 +345,11 @@ impl<'s> Replayer<'s> {
     }
 
     fn dispatch(&mut self, entry: &'static CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
+        let served = ServedRequest { server: self.server, client: None, entry, args };
+        served.serve(|| self.run_entry(entry, args))
+    }
+
+    fn run_entry(&mut self, entry: &'static CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
         match entry.run {
             Run::Data(handler) => {
                 let (unit, out) = (&mut self.unit, &mut self.out);
@@ -381,10 +382,15 @@ impl<'s> Replayer<'s> {
 }
 
 impl NotReplayable {
+    /// A command that changes no data: words of transactions are told of as where clients send
+    /// them. EXEC, which is run, refuses itself.
     #[cold]
-    fn misplaced(args: Args<'_>) -> Option<Self> {
-        let found = BRACKETS.iter().find(|(name, _)| args[0].eq_ignore_ascii_case(name.as_bytes()));
-        found.map(|(name, answer)| Self::Misplaced(name, answer))
+    fn of_beside(entry: &'static CommandEntry) -> Self {
+        match entry.spec.role {
+            Role::Multi => Self::Misplaced("multi", "ERR MULTI calls can not be nested"),
+            Role::Discard => Self::Misplaced("discard", "ERR DISCARD without MULTI"),
+            _ => Self::Beside(entry),
+        }
     }
 
     /// What is told of a log that has such a command.
@@ -427,12 +433,6 @@ fn is_streamed(entry: &CommandEntry) -> bool {
 /// written: a key is as idle as its last command says.
 pub(crate) fn options(lane: usize, now: UnixMillis) -> TxOptions {
     TxOptions { sees_expired: true, touches: true, heavy: true, ..TxOptions::internal(lane, now) }
-}
-
-/// What a command says that is none of Redis.
-pub(crate) fn entry_note(args: Args<'_>) -> Option<EntryNote<'_>> {
-    let is_echo = args.len() == 2 && args[0].eq_ignore_ascii_case(b"ECHO");
-    is_echo.then(|| EntryNote::parse(args.get(1)?)).flatten()
 }
 
 fn text(bytes: &[u8]) -> String {

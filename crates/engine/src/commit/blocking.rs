@@ -19,6 +19,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Signal;
 use crate::commit::handler::{self, Ended, HandlerCall};
 use crate::commit::publish;
+use crate::commit::served_request::ServedRequest;
 use crate::journal::{CommandEffects, Seen};
 use crate::lane::Lane;
 use crate::observe::stats;
@@ -214,7 +215,7 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
             answer = ServedWith::Refusal;
             Some(Some(refuse(&refusal, blocked, &mut output)))
         } else {
-            run_request(tx, blocked, request.as_args(), &mut output)?
+            run_request(server, tx, blocked, request.as_args(), &mut output)?
         };
         let is_over = result.is_some();
         served = (request, result.flatten(), is_over);
@@ -235,14 +236,17 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
 /// Runs a request for a waiter; the code of the error if it was answered with one. Nothing if there
 /// is nothing for it.
 fn run_request(
+    server: &Shared,
     tx: &mut Tx,
     blocked: &BlockedClient,
     args: Args<'_>,
     output: &mut Output,
 ) -> Result<Option<Option<String>>, Refusal> {
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
-    let mut call = HandlerCall { handler, args, resp: blocked.resp };
-    let mut run = |tx: &mut Tx| handler::attempt(tx, output, &mut call);
+    let BlockedClient { client, entry, resp, .. } = blocked;
+    let mut call = HandlerCall { handler, args, resp: *resp };
+    let served = ServedRequest { server, client: Some(client.id), entry, args };
+    let mut run = |tx: &mut Tx| served.serve(|| handler::attempt(tx, output, &mut call));
     match if tx.serves_within_budget() { run(tx) } else { tx.without_budget(run) } {
         Ended::Replied => Ok(Some(None)),
         Ended::Wait(wait) => {

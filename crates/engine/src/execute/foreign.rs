@@ -9,15 +9,15 @@ use std::sync::atomic::Ordering;
 
 use commands::Flags;
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx};
+use keyspace::{Acquisition, LocatedKeys, Location, PartitionIndex, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs};
 use smallvec::SmallVec;
 
-use super::ServedRequest;
 use super::locks::{self, Granted, PREFETCHED_MAX};
 use crate::admission::gates::{self, Verdict};
 use crate::commit::accounting::{charge_foreign, charge_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
+use crate::commit::served_request::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::slot_map::{SlotMap, SlotQuery, TRYAGAIN};
 use crate::runtime::failpoint;
@@ -25,6 +25,7 @@ use crate::session::{
     Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
 };
 use crate::table::command_table::CommandEntry;
+use crate::table::flag_set::FlagSet;
 
 /// What a front says of its request, beside what that does.
 pub trait ForeignBody: CommandBody {
@@ -100,8 +101,10 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let length = self.out.len();
         match self.enter(None) {
             Ok(_) => {
+                let (served, role) = (self.served(), self.entry.spec.role);
                 let (session, out) = (&mut *self.session, &mut *self.out);
-                let step = failpoint::beside(self.entry.spec.role, || work(session, out));
+                let run = || failpoint::beside(role, || work(session, out));
+                let step = served.serve(run);
                 self.charge(step, length)
             }
             Err(step) => step,
@@ -159,14 +162,19 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     /// a client of another front cannot be sent on for one of them.
     #[cold]
     fn refuse_route(&self, routes: &SlotMap) -> Option<Refusal> {
-        let (writes, mut refusal) = (self.entry.spec.flags.has(Flags::WRITE), None);
-        self.body.visit_keys(|key, _| {
-            let slot = self.lane.shared.keyspace.locate(key).partition();
+        let writes = self.entry.spec.flags.has(Flags::WRITE);
+        let refuse = |slot: PartitionIndex| {
             let query = SlotQuery { slot, writes, ..SlotQuery::default() };
-            refusal = refusal
-                .take()
-                .or_else(|| routes.refuse(query))
-                .or_else(|| routes.open.contains_key(&slot).then_some(TRYAGAIN));
+            let is_open = || routes.open.contains_key(&slot).then_some(TRYAGAIN);
+            routes.refuse(query).or_else(is_open)
+        };
+        if let Some((_, location)) = self.body.only_key() {
+            return refuse(location.partition());
+        }
+        let mut refusal = None;
+        self.body.visit_keys(|key, _| {
+            let slot = || self.lane.shared.keyspace.locate(key).partition();
+            refusal = refusal.take().or_else(|| refuse(slot()));
         });
         refusal
     }
@@ -201,7 +209,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                     }
                 };
                 let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
-                if !locks::acquire(lane, || entry.spec.flags, &mut acquisition) {
+                if !locks::acquire(lane, || FlagSet::of(entry.spec.flags), &mut acquisition) {
                     return locks::park(lane, acquisition, round);
                 }
                 (acquisition, round)
@@ -246,12 +254,11 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             }
             tx.set_located(std::mem::take(located));
         }
+        let served = self.served();
         let mut body = Unhurried(&mut *self.body);
         let (args, out) = (Args::default(), &mut *self.out);
-        let client = Some(self.session.client.id);
-        let served = ServedRequest { server, client, entry: self.entry, args };
         let run = || handler::run(server, &lane.wakes, &mut tx, args, out, &mut body);
-        let succeeded = match crash::serving(&served, run) {
+        let succeeded = match served.serve(run) {
             Outcome::Replied(seen) => {
                 self.session.note_reply(self.entry, seen);
                 true
@@ -267,6 +274,13 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         drop(tx);
         self.body.finish(lane);
         Ok(succeeded)
+    }
+
+    /// The request as a crash report tells of it: its words are the front's.
+    #[inline]
+    fn served(&self) -> ServedRequest<'static> {
+        let (server, client) = (self.lane.shared, Some(self.session.client.id));
+        ServedRequest { server, client, entry: self.entry, args: Args::default() }
     }
 
     #[inline]

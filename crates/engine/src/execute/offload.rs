@@ -16,8 +16,8 @@ use crate::admission::gates;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
+use crate::commit::served_request::ServedRequest;
 use crate::execute;
-use crate::execute::ServedRequest;
 use crate::journal::Seen;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
@@ -122,7 +122,7 @@ impl Transaction {
                 tx.came_in(buffer);
             }
             let run = || work.run(&mut tx, words, &mut output, &wakes);
-            match crash::serving(&served, run) {
+            match served.serve(run) {
                 Outcome::Replied(shown) => seen = shown,
                 Outcome::Failed(shown) => (failed, seen) = (true, shown),
                 Outcome::Wait(wait) => {
@@ -315,7 +315,7 @@ impl Background {
             failpoint::point();
             let served = ServedRequest { server, client: None, entry, args: args.as_args() };
             let mut reply = Reply::new(&mut output, resp);
-            let result = crash::serving(&served, || work(lane, args.as_args(), &mut reply));
+            let result = served.serve(|| work(lane, args.as_args(), &mut reply));
             failpoint::point();
             if result == Err(Refusal::Widen) {
                 let _ = sender.send(OffloadResult::put_off(entry, args));

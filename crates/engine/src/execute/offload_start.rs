@@ -103,8 +103,7 @@ impl CommandExecution<'_> {
         /// So many are found within a worker's time.
         const FEW: usize = 1000;
         let mut count = 0;
-        let mut visit = |spec: &commands::KeySpec| spec.visit(self.args, |_| count += 1);
-        self.entry.spec.keys.iter().all(|spec| visit(spec).is_ok()) && count > FEW
+        self.entry.spec.visit_keys(self.args, |_| count += 1).is_ok() && count > FEW
     }
 
     /// Has the command leave, with the input of its session if the request is long.
@@ -141,9 +140,7 @@ impl CommandExecution<'_> {
             return None;
         }
         let mut keys = Vec::new();
-        for of in spec.keys {
-            of.visit(self.args, |index| keys.push(&self.args[index])).ok()?;
-        }
+        spec.visit_keys(self.args, |index| keys.push(&self.args[index])).ok()?;
         tx.begin_read_phase(keys.into_iter(), is_first)
     }
 

@@ -70,7 +70,7 @@ pub fn queue_together<'a>(
             evict::prepare(lane, || budget::room_for(flags, args));
             // Of two scripts each says for itself what it does.
             let alike = before.filter(|_| !gates::may_declare(entry));
-            if !gates::admits_batched(lane, session, alike, entry, args) {
+            if !gates::admits_batched(lane, session, alike, entry, (args, location.as_slice())) {
                 break;
             }
             keep(queue, args, Resolved { entry, location }, session.resp, out);

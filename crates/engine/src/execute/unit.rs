@@ -5,7 +5,7 @@
 use std::mem::take;
 
 use commands::Role;
-use keyspace::{Acquisition, HeavyPass, Location, Refusal};
+use keyspace::{Acquisition, HeavyPass, Refusal};
 use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
@@ -112,11 +112,6 @@ impl CommandExecution<'_> {
         let (wakes, client) = (&self.lane.wakes, &session.client);
         self.engine.feed_monitors_unbegun(wakes, client, database, self.entry, self.args);
         Step::Done
-    }
-
-    /// Where its keys belong, as far as they were located before.
-    fn known(&self) -> &[Location] {
-        if self.several.is_empty() { self.location.as_slice() } else { self.several }
     }
 
     fn acquisition(&self, needs: LockSet) -> Acquisition {

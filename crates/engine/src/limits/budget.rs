@@ -210,8 +210,8 @@ impl Budget {
         self.missing(more) as u64 <= self.limit() / BUSY_PART
     }
 
-    /// Reserves what a round is to free: what is missing, beyond what is about to be freed; `None` if
-    /// that is enough. Of what `garbage` is, nothing need be evicted.
+    /// Reserves what a round is to free: what is missing, beyond what is about to be freed; `None`
+    /// if that is enough. Of what `garbage` is, nothing need be evicted.
     pub(crate) fn reserve(&self, more: usize, garbage: usize) -> Option<Reservation<'_>> {
         let missing = self.missing(more).saturating_sub(garbage);
         let reserved = self.reserved.fetch_add(missing, Ordering::Relaxed);

@@ -120,13 +120,22 @@ impl Pause {
     }
 
     /// Whether commands that write are held.
-    pub fn holds_writes(&self, now: UnixMillis) -> bool {
-        self.may_hold() && self.holds(Flags::WRITE, now)
+    pub fn holds_writes(&self, now: impl FnOnce() -> UnixMillis) -> bool {
+        self.holds(|| Flags::WRITE, now)
     }
 
     /// Whether a command with these flags is held.
+    #[inline]
+    pub(crate) fn holds(
+        &self,
+        flags: impl FnOnce() -> Flags,
+        now: impl FnOnce() -> UnixMillis,
+    ) -> bool {
+        self.may_hold() && self.holds_at(flags(), now())
+    }
+
     #[cold]
-    pub fn holds(&self, flags: Flags, now: UnixMillis) -> bool {
+    fn holds_at(&self, flags: Flags, now: UnixMillis) -> bool {
         if self.time_left(now).is_none() {
             // Over: no session has to ask again, unless a new pause has just begun.
             let mut state = self.lock();

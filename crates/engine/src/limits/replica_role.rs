@@ -5,6 +5,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use commands::Flags;
+
+use crate::table::flag_set::FlagSet;
+
 /// The switch.
 #[derive(Default)]
 pub struct ReplicaRole {
@@ -39,6 +43,13 @@ impl ReplicaRole {
     #[inline]
     pub fn is_stale(&self) -> bool {
         self.is_stale.load(Ordering::Relaxed)
+    }
+
+    /// MASTERDOWN: whether commands with these flags are refused, all of them, as what is here may
+    /// be old.
+    #[inline]
+    pub(crate) fn refuses_stale(&self, flags: impl FnOnce() -> FlagSet) -> bool {
+        self.is_stale() && !flags().all.has(Flags::STALE)
     }
 
     /// Says whether what is here is to be shown.

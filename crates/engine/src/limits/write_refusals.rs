@@ -59,9 +59,9 @@ impl WriteRefusals {
         reasons != 0 && stopping_reasons(reasons, config) & (SNAPSHOT_FAILED | LOG_FAILED) != 0
     }
 
-    /// Whether only the primary may write here.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & READ_ONLY != 0
+    /// READONLY: whether a command with these flags is refused as only the primary may write here.
+    pub(crate) fn refuses_as_replica(&self, flags: Flags) -> bool {
+        is_primarys_alone(self.0.load(Ordering::Relaxed), flags)
     }
 
     /// Whether there is any.
@@ -132,11 +132,14 @@ fn judge(reasons: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Re
     if reasons & SNAPSHOT_FAILED != 0 {
         return Some(MISCONF);
     }
-    let writes = flags.has(Flags::WRITE);
-    if reasons & FEW_REPLICAS != 0 && writes {
+    if reasons & FEW_REPLICAS != 0 && flags.has(Flags::WRITE) {
         return Some(NOREPLICAS);
     }
-    (reasons & READ_ONLY != 0 && writes).then_some(READONLY)
+    is_primarys_alone(reasons, flags).then_some(READONLY)
+}
+
+fn is_primarys_alone(reasons: u32, flags: Flags) -> bool {
+    reasons & READ_ONLY != 0 && flags.has(Flags::WRITE)
 }
 
 /// A snapshot that failed stops writes where that is configured.

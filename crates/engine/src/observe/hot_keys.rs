@@ -13,8 +13,8 @@ use base::{CpuTime, Random};
 use proto::Args;
 use structs::heavy_hitters::HeavyHitters;
 
+use crate::observe::execution::Execution;
 use crate::runtime::lanes::MAX_WORKERS;
-use crate::table::command_table::CommandEntry;
 use crate::table::request_keys;
 
 /// A summary holds so many keys for each that is to be told: the more, the surer.
@@ -129,10 +129,7 @@ impl HotKeys {
     pub(crate) fn note(
         &self,
         lane: usize,
-        entry: &CommandEntry,
-        args: Args<'_>,
-        micros: u64,
-        reply_bytes: u64,
+        Execution { entry, args, micros, reply_bytes }: Execution<'_>,
     ) {
         let Some(own) = self.rows.get(lane) else { return };
         let mut row = lock(own);

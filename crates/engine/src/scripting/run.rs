@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use keyspace::{Location, Lsn, Refusal};
+use keyspace::{Location, Lsn, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 
@@ -247,6 +247,7 @@ impl ScriptCall {
         self.note_all_undone();
         let (keys, arguments) = self.split(args);
         let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
+        let slots = self.called_slots(keys, &unit.tx);
         let mut host = ScriptHost {
             server: self.server,
             unit: &mut *unit,
@@ -254,7 +255,7 @@ impl ScriptCall {
             subject: self.subject.as_ref(),
             is_read_only: self.is_read_only,
             allows_oom: self.allows_oom,
-            slots: self.called_slots(keys),
+            slots,
             may_restart,
             is_tentative: engine == ScriptEngine::Direct,
             moment: place.moment(self.server),
@@ -349,10 +350,10 @@ impl ScriptCall {
     }
 
     /// The slots of its keys, before it runs.
-    fn called_slots(&self, keys: Args<'_>) -> CalledSlots {
-        let (server, may_differ) = (self.server, self.allows_cross_slot);
-        let key = keys.get(0).filter(|_| server.gates.routing.is_on());
-        let first = key.map(|key| server.keyspace.locate(key).partition());
+    fn called_slots(&self, keys: Args<'_>, tx: &Tx) -> CalledSlots {
+        let may_differ = self.allows_cross_slot;
+        let key = keys.get(0).filter(|_| self.server.gates.routing.is_on());
+        let first = key.map(|key| tx.location_of(key).partition());
         CalledSlots { may_differ, first, access: self.access }
     }
 

@@ -18,12 +18,13 @@ use super::accounting::Accounting;
 use crate::admission::quota;
 use crate::admission::redirection::{self, CalledSlots};
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
-use crate::observe::command_log::Execution;
+use crate::observe::execution::Execution;
 use crate::observe::stats;
 use crate::runtime::failpoint;
 use crate::session::patience::busy_since_us;
 use crate::session::{AclSubject, Request};
 use crate::table::command_table::{CommandEntry, Run};
+use crate::table::flag_set::FlagSet;
 use crate::transaction::control_plane::write_time;
 use crate::transaction::control_plane::{ControlRequest, NOT_FROM_SCRIPT};
 use crate::transaction::engine::Engine;
@@ -211,13 +212,8 @@ impl Host for ScriptHost<'_> {
         let began = clock.since(self.moment);
         let failed = self.execute(entry, args, resp, reply)?;
         let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
-        self.accounting.enter(entry, micros, failed);
-        let reply_bytes = reply.len() as u64;
-        if self.server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
-            let time_s = clock.now_ms() / 1000;
-            let cost = Execution { client: None, time_s, entry, args, micros, reply_bytes };
-            self.accounting.remember(self.server, cost);
-        }
+        let execution = Execution { entry, args, micros, reply_bytes: reply.len() as u64 };
+        self.accounting.note(self.server, execution, failed);
         if self.server.pushes.monitors.any() {
             // As the others, in the database that it left the script in.
             self.accounting.show(self.server, self.unit.tx.database(), entry, args);
@@ -305,7 +301,7 @@ impl ScriptHost<'_> {
         if is_denied || stays_outside {
             return Err(NOT_FROM_SCRIPT);
         }
-        if self.server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
+        if self.server.gates.replica_role.refuses_stale(|| FlagSet::of(flags)) {
             return Err(STALE);
         }
         // What was accepted elsewhere is not asked for again.
@@ -433,7 +429,7 @@ impl ScriptHost<'_> {
 
     /// For the rest of the script only.
     fn select(&mut self, index: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        self.unit.tx.switch_database(self.server.database_of(index)?);
+        self.unit.select(index)?;
         reply.ok();
         Ok(())
     }

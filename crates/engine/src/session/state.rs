@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use acl::{DEFAULT_USER, User};
-use commands::{Flags, Role};
+use commands::Role;
 use keyspace::Lsn;
 use proto::{Reply, Resp};
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ use crate::clients::client_id::ClientId;
 use crate::clients::registry::{Client, Delivery, Signal, client_flags};
 use crate::journal::Seen;
 use crate::observe::pubsub::Subscriptions;
-use crate::observe::tracking::Tracked;
+use crate::observe::tracking::{self, Tracked};
 use crate::session::accounts::SessionCaches;
 use crate::session::fieldsets::Fieldsets;
 use crate::shared::Shared;
@@ -458,7 +458,7 @@ impl Session {
     /// As `reader`, for one command.
     #[inline]
     pub(crate) fn reader_of(&self, entry: &CommandEntry) -> Option<ClientId> {
-        self.reader().filter(|_| entry.spec.flags.has(Flags::READONLY))
+        tracking::reader_of(self.reader(), entry)
     }
 
     /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING

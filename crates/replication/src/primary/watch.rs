@@ -69,16 +69,6 @@ impl Primary {
         }
     }
 
-    /// How many online replicas have applied the stream up to this offset.
-    pub fn acked_by(&self, offset: u64) -> usize {
-        self.online().filter(|replica| replica.acked >= offset).count()
-    }
-
-    /// How many online replicas have the stream up to this offset on disk.
-    pub fn fsynced_by(&self, offset: u64) -> usize {
-        self.online().filter(|replica| replica.fsynced >= offset).count()
-    }
-
     /// How far the online replicas have applied the stream, and how far each has it on disk.
     pub fn acks(&self) -> impl Iterator<Item = (u64, u64)> {
         self.online().map(|replica| (replica.acked, replica.fsynced))

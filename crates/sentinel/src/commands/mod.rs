@@ -134,6 +134,7 @@ impl Sentinel {
     }
 
     fn run(&mut self, args: Args<'_>, mut reply: Reply<'_>) -> Answer {
+        // The crate knows no declarations: a Sentinel's commands are few, and none is renamed.
         let is = |name: &[u8]| args.get(0).is_some_and(|word| word.eq_ignore_ascii_case(name));
         if is(b"ROLE") {
             return show::role(self, args, reply);

@@ -521,7 +521,7 @@ impl LinksThread {
         let applier = self.primary_link.applier.borrow().as_ref().map(|(_, it)| Arc::clone(it));
         let Some(applier) = applier else { return };
         while applier.queued_bytes() > 0 && !self.has_failed(&applier) {
-            if self.server.gates.pause.holds_writes(self.server.keyspace.clock().now_ms()) {
+            if self.server.gates.pause.holds_writes(|| self.server.keyspace.clock().now_ms()) {
                 self.with_core(|core, _| core.forget_position());
                 break;
             }

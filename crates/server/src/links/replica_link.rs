@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
+use commands::Role;
 use engine::clients::registry::{Client, Peer, Signal};
 use engine::runtime::log::log_warning;
 use engine::session::client_info::describe;
@@ -247,16 +248,20 @@ impl ReplicaLink {
     }
 
     fn take_request(&self, thread: &Rc<LinksThread>, args: Args<'_>) {
-        let entry = thread.server.table.resolve(args);
-        self.client.note_commands(1, entry.map(|entry| entry.id).ok());
+        let table = &thread.server.table;
+        let entry = table.resolve(args).ok();
+        self.client.note_commands(1, entry.map(|entry| entry.id));
+        // A peer may not know what commands are called here.
+        let meant = entry.or_else(|| table.resolve_declared(args));
+        let role = meant.map_or(Role::Any, |entry| entry.spec.role);
         let client = self.describe(thread);
         let words: Vec<&[u8]> = args.iter().collect();
         thread.ask(|core, server| {
             core.ask(server, |primary, _| {
                 let now = now_ms(server);
-                if words[0].eq_ignore_ascii_case(b"replconf") {
+                if role == Role::Replconf {
                     primary.replconf(self.id, &words[1..], &client, now);
-                } else if !asks_again(&words) {
+                } else if !asks_again(role, words.len()) {
                     let command = String::from_utf8_lossy(words[0]).to_lowercase();
                     primary.misbehaved(self.id, &command, &client, now);
                 }
@@ -266,9 +271,8 @@ impl ReplicaLink {
 }
 
 /// Whether a replica asks to become one, which says nothing: real servers pass over it, too.
-fn asks_again(words: &[&[u8]]) -> bool {
-    let is = |name: &[u8]| words[0].eq_ignore_ascii_case(name);
-    (is(b"psync") && words.len() > 2) || (is(b"sync") && words.len() == 1)
+fn asks_again(role: Role, arguments: usize) -> bool {
+    (role == Role::Psync && arguments > 2) || (role == Role::Sync && arguments == 1)
 }
 
 fn read(socket: &mut LinkSocket, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {

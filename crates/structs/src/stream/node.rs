@@ -17,7 +17,7 @@ use base::steps;
 
 use super::id::EntryId;
 use crate::listpack::{self, Element, Entries, Listpack};
-use crate::tree::{Growth, LEAF_MAX, Leaf, Summary};
+use crate::tree::{Growth, LEAF_MAX, Leaf, Summary, reserve_in_leaf};
 
 /// The flag of a deleted entry.
 const DELETED: i64 = 1;
@@ -135,7 +135,7 @@ impl StreamNode {
             && names.zip(pairs).all(|(name, (field, _))| name.element.equals(field));
         let (ms, seq) = id.distance_from(self.master);
         let text: usize = pairs.iter().map(|(field, value)| field.len() + value.len()).sum();
-        self.reserve(text + pairs.len() * 4 + 32);
+        reserve_in_leaf(&mut self.bytes, text + pairs.len() * 4 + 32);
         let bytes = &mut self.bytes;
         let end = |bytes: &Vec<u8>| Listpack::new(bytes).end_offset();
         let flags = if same { SAME_FIELDS } else { 0 };
@@ -288,16 +288,6 @@ impl StreamNode {
             if let (Some(offset), Some(number)) = (place, number) {
                 listpack::replace(&mut self.bytes, offset, Element::Integer(number as i64));
             }
-        }
-    }
-
-    /// Makes room for so many bytes, in steps that leave little unused.
-    fn reserve(&mut self, more: usize) {
-        let needed = self.bytes.len() + more;
-        if needed > self.bytes.capacity() {
-            let ample = (needed + needed / 4).next_multiple_of(64);
-            let capacity = ample.min(LEAF_MAX).max(needed);
-            self.bytes.reserve_exact(capacity - self.bytes.len());
         }
     }
 }

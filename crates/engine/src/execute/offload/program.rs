@@ -10,8 +10,8 @@ use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::{NotReadmitted, WorkTimer, again};
 use crate::admission::gates::{self, FlagsOf};
+use crate::commit::served_request::ServedRequest;
 use crate::execute;
-use crate::execute::ServedRequest;
 use crate::journal::Seen;
 use crate::lane::Lane;
 use crate::limits::long_running::RunningGuard;
@@ -162,7 +162,7 @@ impl OffloadedProgram {
         let Self { unit, program, output, entry, .. } = self;
         let (server, args) = (unit.server, args.as_args());
         let served = ServedRequest { server, client: None, entry, args };
-        crash::serving(&served, || unit.run_and_commit(&mut **program, args, place, output))
+        served.serve(|| unit.run_and_commit(&mut **program, args, place, output))
     }
 
     /// The program is over: what it held is given back.

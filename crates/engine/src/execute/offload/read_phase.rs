@@ -16,6 +16,7 @@ use crate::admission::gates;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
+use crate::commit::served_request::ServedRequest;
 use crate::execute;
 use crate::journal::Seen;
 use crate::runtime::background::wait_for_client;
@@ -49,7 +50,10 @@ impl ReadPhase {
         phase.move_to_heavy(lane);
         let (mut output, wakes) = (Output::new(), PendingWakes::default());
         output.set_ceiling(server.output_ceiling(&client));
-        let (failed, seen) = match work.run(&mut phase, args.as_args(), &mut output, &wakes) {
+        let (entry, words) = (work.entry, args.as_args());
+        let served = ServedRequest { server, client: Some(client.id), entry, args: words };
+        let (failed, seen) = match served.serve(|| work.run(&mut phase, words, &mut output, &wakes))
+        {
             Outcome::Replied(seen) => (false, seen),
             Outcome::Failed(seen) => (true, seen),
             Outcome::Heavy => unreachable!("heavy threads carry any load"),

@@ -19,7 +19,7 @@ use std::ops::Bound::{Included, Unbounded};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use commands::Spec;
+use commands::{Flags, Spec};
 use config::Config;
 use config::settings::TRACKING_TABLE_MAX_KEYS;
 use keyspace::{ChangeInterest, Keyspace, Tx};
@@ -30,6 +30,7 @@ pub use options::{TrackingMode, TrackingOptions};
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::Directory;
 use crate::clients::registry::{Client, client_flags};
+use crate::table::command_table::CommandEntry;
 pub(crate) use pending_invalidations::PendingInvalidations;
 use table::TrackingTable;
 use unsent::UnsentInvalidations;
@@ -147,6 +148,13 @@ impl Drop for Tracked {
             client.names().holdings.prefixes = 0;
         }
     }
+}
+
+/// The client whose copies of what a command reads are tracked: what a command reads that may
+/// write is no copy of anybody's.
+#[inline]
+pub(crate) fn reader_of(reader: Option<ClientId>, entry: &CommandEntry) -> Option<ClientId> {
+    reader.filter(|_| entry.spec.flags.has(Flags::READONLY))
 }
 
 impl UnitRead {

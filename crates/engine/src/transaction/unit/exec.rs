@@ -23,10 +23,12 @@ use crate::lane::Lane;
 use crate::limits::loading::LOADING;
 use crate::limits::quotas::DatabasesOverQuota;
 use crate::limits::slot_map::SlotAccess;
+use crate::observe::execution::Execution;
 use crate::session::fieldsets::{Fieldsets, is_long, with_fields};
 use crate::session::multi::{MultiQueue, Queued, Watching};
 use crate::session::{Accounted, AclSubject, LockSet, Request, Session, aborted};
 use crate::table::command_table::{CommandEntry, Run};
+use crate::table::flag_set::FlagSet;
 use crate::transaction::control_plane::{Asker, ControlRequest, ControlWork, Next};
 use crate::transaction::engine::Engine;
 
@@ -101,7 +103,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
     }
     let (ran, nested) = (Vec::with_capacity(queue.len()), None);
     let (has_begun, closes, is_mute) = (false, false, !session.replies());
-    let asks_for_fieldsets = multi.flags().has(Flags::USES_FIELDSET);
+    let asks_for_fieldsets = multi.flags().any.has(Flags::USES_FIELDSET);
     let fieldsets =
         if asks_for_fieldsets { session.fieldsets().clone() } else { Fieldsets::default() };
     Ok(Box::new(Exec {
@@ -161,7 +163,7 @@ impl Program for Exec {
         needs
     }
 
-    fn flags(&self, of: FlagsOf<'_>) -> Option<(Flags, Flags)> {
+    fn flags(&self, of: FlagsOf<'_>) -> Option<(FlagSet, Flags)> {
         Some((self.queue.flags(), self.queue.flags_by(of)))
     }
 
@@ -182,7 +184,7 @@ impl Program for Exec {
                 return Ok(());
             }
             // A thread that loads has had the world since the commands were queued.
-            let is_kept = self.server.gates.loading.is_on() && self.queue.is_kept_from_loading();
+            let is_kept = self.server.gates.loading.refuses(|| self.queue.flags());
             let refusal = is_kept.then_some(LOADING).or_else(|| self.refusal_of_short(unit));
             if let Some(refusal) = refusal {
                 self.refuse_all(&refusal, unit, out);
@@ -218,8 +220,7 @@ impl Program for Exec {
             }
             let ended = clock.since(moment);
             let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
-            let reply_bytes = (out.len() - length) as u64;
-            let database = unit.tx.database();
+            let (reply_bytes, database) = ((out.len() - length) as u64, unit.tx.database());
             self.ran.push(CommandCost { database, micros, reply_bytes, failed, nested });
         }
         Ok(())
@@ -328,7 +329,7 @@ impl Exec {
                     server.feed_monitors_unbegun(&lane.wakes, client, database, entry, args);
                 }
             }
-            accounting::account(lane, session, entry, args, micros, reply_bytes);
+            accounting::account(lane, session, Execution { entry, args, micros, reply_bytes });
             accounting::feed_monitors(lane, session, database, entry, args);
             if failed {
                 lane.shared.observed.stats.failed(lane.number, entry.id);
@@ -420,23 +421,22 @@ impl Exec {
         place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
+        let Queued { entry, args, .. } = queued;
         if let Some(subject) = &self.subject {
-            let database = unit.tx.database();
-            let request = Request { entry: queued.entry, args: queued.args, database };
+            let request = Request { entry, args, database: unit.tx.database() };
             if let Some(refusal) = subject.refuse_queued(unit, request) {
                 return Ok(self.refuse(unit, &refusal, out));
             }
         }
-        let args = queued.args;
-        match queued.entry.run {
-            Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
+        match entry.run {
+            Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
                 match self.fieldsets.fields_of(args) {
                     Ok(fields) if unit.refuses_long_work() && is_long(&fields, args) => {
                         Err(Refusal::Heavy)
                     }
                     Ok(fields) => {
                         let args = with_fields(&fields, args);
-                        unit.call(queued.entry, handler, args.as_args(), self.resp, out)
+                        unit.call(entry, handler, args.as_args(), self.resp, out)
                     }
                     Err(refusal) => Ok(self.refuse(unit, &refusal, out)),
                 }
@@ -445,7 +445,7 @@ impl Exec {
                 if let Some(location) = queued.location {
                     unit.tx.hint(&args[1], location);
                 }
-                unit.call(queued.entry, handler, args, self.resp, out)
+                unit.call(entry, handler, args, self.resp, out)
             }
             Run::Control => self.control(queued, unit, place, out),
             Run::Unit => self.run_nested(queued, unit, place, out),
@@ -536,7 +536,7 @@ impl Exec {
 
     /// For the commands that come; the session follows when all is over.
     fn select(&self, index: &[u8], unit: &mut Unit, out: &mut Output) -> Result<bool, Refusal> {
-        unit.tx.switch_database(self.server.database_of(index)?);
+        unit.select(index)?;
         Reply::new(out, self.resp).ok();
         Ok(false)
     }

@@ -42,12 +42,13 @@ use crate::commit::publish;
 use crate::limits::slot_map::SlotAccess;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
-use crate::observe::tracking::UnitRead;
+use crate::observe::tracking::{self, UnitRead};
 use crate::session::AclSubject;
 use crate::session::{Accounted, LockSet};
 use crate::session::{Session, Stepwise};
 use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::CommandEntry;
+use crate::table::flag_set::FlagSet;
 use crate::transaction::engine::Engine;
 
 /// A command that runs as a unit.
@@ -140,7 +141,7 @@ pub trait Program: Accounted {
     fn keep_rules(&mut self, _: &Arc<AclSubject>) {}
 
     /// What its commands do, and what they say that they do as this finds it, if they are queued.
-    fn flags(&self, _: FlagsOf<'_>) -> Option<(Flags, Flags)> {
+    fn flags(&self, _: FlagsOf<'_>) -> Option<(FlagSet, Flags)> {
         None
     }
 
@@ -299,6 +300,12 @@ impl Unit {
         self.remark_bytes = 0;
     }
 
+    /// Turns to a database, for the commands of the unit that come.
+    pub(crate) fn select(&mut self, index: &[u8]) -> Result<(), Refusal> {
+        self.tx.switch_database(self.server.database_of(index)?);
+        Ok(())
+    }
+
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
     pub fn publish(&mut self, publication: Publication) -> usize {
         let receivers = publication.count_receivers(&self.server.pushes.pubsub);
@@ -354,9 +361,7 @@ impl Unit {
         };
         crate::runtime::failpoint::trigger_behind_step();
         self.finish_command(args);
-        if let Some(reader) = self.reader
-            && entry.spec.flags.has(Flags::READONLY)
-        {
+        if let Some(reader) = tracking::reader_of(self.reader, entry) {
             self.readings.push(UnitRead::new(reader, &mut self.tx, entry.spec, args));
         }
         Ok(failed)

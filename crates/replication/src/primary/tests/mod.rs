@@ -121,6 +121,21 @@ impl Hand {
         self.primary.tick(Role::Primary, false, &mut view, now_ms);
     }
 
+    /// `connected_slaves`.
+    fn replica_count(&self) -> usize {
+        self.primary.replicas.iter().filter(|replica| !replica.is_channel()).count()
+    }
+
+    /// How many online replicas have applied the stream up to this offset.
+    fn acked_by(&self, offset: u64) -> usize {
+        self.primary.acks().filter(|(acked, _)| *acked >= offset).count()
+    }
+
+    /// How many online replicas have the stream up to this offset on disk.
+    fn fsynced_by(&self, offset: u64) -> usize {
+        self.primary.acks().filter(|(_, fsynced)| *fsynced >= offset).count()
+    }
+
     fn cut(&mut self, round: u64) {
         self.primary.snapshot_cut(RoundId(round), self.end, 5, &self.history);
     }

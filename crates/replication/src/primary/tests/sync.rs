@@ -26,7 +26,7 @@ fn obstacles_are_told_in_order() {
         assert_eq!(hand.ask_as(1, "monitor", psync("?", "x"), standing), SyncVerdict::Ignored);
     }
     assert_eq!(hand.primary.counts(), SyncCounts::default());
-    assert_eq!((hand.primary.replica_count(), hand.done().len()), (0, 0));
+    assert_eq!((hand.replica_count(), hand.done().len()), (0, 0));
     hand.attach(1, "eof");
     assert_eq!(hand.ask_as(1, "output", psync("?", "x"), failing), SyncVerdict::Ignored);
 }

@@ -24,9 +24,10 @@ use engine::runtime::background::{BackgroundAccess, wait_for};
 use engine::runtime::log::log_notice;
 use keyspace::{Acquisition, EntryBox, PartitionIndex, Walk};
 use proto::args::encode_command;
+use proto::framing::encode_select;
 use proto::{Limits, Progress, RequestParser};
 
-use super::slot_stream::{ChangedEntries, SlotReader, SlotStream, select};
+use super::slot_stream::{ChangedEntries, SlotReader, SlotStream};
 use super::{MoveJob, MoveState, SnapshotTurn};
 use crate::cluster::World;
 use crate::cluster::start::ClusterContext;
@@ -254,7 +255,7 @@ impl<'a> Export<'a> {
                 let mut bytes = Vec::new();
                 let database = walk.name(physical);
                 if self.selected != database {
-                    select(database, &mut bytes);
+                    encode_select(database, &mut bytes);
                     self.selected = database;
                 }
                 let payload = persist::dump::dump(borrowed, compresses);

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::hash_slot::hash_slot;
 use cluster::{Slot, SlotSet};
-use commands::Flags;
+use commands::{Flags, Plan, Role};
 use engine::journal::JournalReader;
 use engine::shared::Shared;
 use keyspace::{EntryBox, EntryRef, Lsn, WalkSink};
-use proto::args::encode_command;
+use proto::framing::encode_select;
 use proto::{Args, Limits, Progress, RequestParser};
 
 /// The stream, shared by the journal, the walk and the thread that sends.
@@ -130,24 +130,25 @@ impl SlotReader {
         const MIXED: CommandUse =
             CommandUse::Breaks("A command used keys of slots that move and of others");
         let Some(entry) = self.stream.server.table.resolve_declared(args) else { return UNKNOWN };
-        match entry.spec.name {
-            "SELECT" => {
-                let database = args.get(1).and_then(base::number::parse_i64);
-                return CommandUse::Selects(
-                    database.and_then(|it| usize::try_from(it).ok()).unwrap_or(0),
-                );
-            }
-            "FLUSHALL" | "FLUSHDB" | "SWAPDB" => return FLUSHED,
-            _ => {}
+        let spec = entry.spec;
+        if spec.role == Role::Select {
+            let database = args.get(1).and_then(base::number::parse_i64);
+            return CommandUse::Selects(
+                database.and_then(|it| usize::try_from(it).ok()).unwrap_or(0),
+            );
+        }
+        // What changes data under all locks is FLUSHALL, or of its kind.
+        if spec.plan == Plan::World && spec.flags.has(Flags::WRITE) {
+            return FLUSHED;
         }
         let (mut moves, mut stays) = (false, false);
-        for spec in entry.spec.keys {
-            let _ = spec.visit(args, |index| match self.stream.moves(&args[index]) {
+        for keys in spec.keys {
+            let _ = keys.visit(args, |index| match self.stream.moves(&args[index]) {
                 true => moves = true,
                 false => stays = true,
             });
         }
-        match (moves && entry.spec.flags.has(Flags::WRITE), moves && stays) {
+        match (moves && spec.flags.has(Flags::WRITE), moves && stays) {
             (true, false) => CommandUse::Kept,
             (true, true) => MIXED,
             (false, _) => CommandUse::LeftOut,
@@ -156,7 +157,7 @@ impl SlotReader {
 
     fn keep(&self, command: &[u8], state: &mut StreamContent) {
         if state.selected != Some(self.database) {
-            select(self.database, &mut state.commands);
+            encode_select(self.database, &mut state.commands);
             state.selected = Some(self.database);
         }
         state.commands.extend_from_slice(command);
@@ -187,10 +188,4 @@ impl JournalReader for SlotReader {
     fn selects(&mut self, database: usize) {
         self.database = database;
     }
-}
-
-/// Appends the command that selects a database.
-pub(super) fn select(database: usize, out: &mut Vec<u8>) {
-    let number = database.to_string();
-    encode_command([b"SELECT".as_slice(), number.as_bytes()].into_iter(), out);
 }

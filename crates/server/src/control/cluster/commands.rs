@@ -37,7 +37,7 @@ const ASKING: ControlCommand = Command {
         summary: "Signals that a cluster client is following an -ASK redirect.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::FAST,
+        flags: Flags::FAST.and(Flags::SESSION),
         categories: &["@connection"],
         ..Spec::BASE
     },
@@ -53,7 +53,7 @@ const READONLY: ControlCommand = Command {
         summary: "Enables read-only queries for a connection to a Redis Cluster replica node.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::SESSION),
         categories: &["@connection"],
         ..Spec::BASE
     },
@@ -69,7 +69,7 @@ const READWRITE: ControlCommand = Command {
         summary: "Enables read-write queries for a connection to a Redis Cluster replica node.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::SESSION),
         categories: &["@connection"],
         ..Spec::BASE
     },

@@ -17,6 +17,7 @@ use engine::scripting::library_changes::{Change, Policy};
 use engine::scripting::script_host::Loader;
 use engine::session::Request;
 use engine::session::patience::busy_since_us;
+use engine::table::flag_set::FlagSet;
 use keyspace::Refusal;
 use persist::functions;
 use proto::{Args, Reply};
@@ -140,7 +141,7 @@ const LIST: ControlCommand = Command {
         complexity: "O(N) where N is the number of functions",
         arity: at_least(2),
         tips: &["nondeterministic_output_order"],
-        flags: COMMON.flags.and(Flags::REPEATABLE),
+        flags: COMMON.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..COMMON
     },
     subcommands: &[],
@@ -274,7 +275,7 @@ const RESTORE: ControlCommand = Command {
 /// Whether a change may be made on this thread, where CLIENT PAUSE waits for it: within a unit,
 /// whose beginning was asked for by all gates, or inside a worker's turnstile.
 fn is_for_here(context: &Context<'_>) -> bool {
-    let is_inside = |lane: &Lane| lane.enter_past_gates(|| Flags::WRITE);
+    let is_inside = |lane: &Lane| lane.enter_past_gates(|| FlagSet::of(Flags::WRITE));
     context.unit.is_some() || context.lane().is_ok_and(is_inside)
 }
 
@@ -325,7 +326,7 @@ const STATS: ControlCommand = Command {
         name: "STATS",
         summary: "Returns information about a function during execution.",
         arity: exactly(2),
-        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY).and(Flags::REPEATABLE),
+        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY).and(Flags::REPEATABLE).and(Flags::LOOKS),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         ..COMMON
     },

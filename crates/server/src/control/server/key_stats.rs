@@ -45,7 +45,7 @@ pub(crate) const KEYSTATS: ControlCommand = Command {
     run: container,
 };
 
-const HOT: ControlCommand = Command {
+pub(crate) const HOT: ControlCommand = Command {
     spec: Spec {
         name: "HOT",
         syntax: "[BY <REQUESTS | BYTES | TIME>] [COUNT count]",

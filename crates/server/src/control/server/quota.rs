@@ -35,7 +35,7 @@ pub(crate) const QUOTA: ControlCommand = Command {
     run: container,
 };
 
-const USERS: ControlCommand = Command {
+pub(crate) const USERS: ControlCommand = Command {
     spec: Spec {
         name: "USERS",
         summary: "Returns what each user took and may take.",

@@ -142,7 +142,11 @@ pub(super) const LASTSAVE: ControlCommand = Command {
         summary: "Returns the Unix timestamp of the last successful save to disk.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::REPEATABLE),
+        flags: Flags::LOADING
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::REPEATABLE)
+            .and(Flags::LOOKS),
         categories: &["@admin", "@dangerous"],
         tips: &["nondeterministic_output"],
         ..Spec::BASE

@@ -16,6 +16,7 @@ use durability::waitaof;
 use engine::admission::{acl_check, redirection};
 use engine::clients::registry::{Signal, client_flags};
 use engine::commit::accounting;
+use engine::observe::execution::Execution;
 use engine::session::Grant;
 use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, StepEnd, Waits};
@@ -451,8 +452,8 @@ impl Connection {
         }
         let (session, args) = (&self.session, ran.args.as_args());
         let (database, entry) = (session.database, ran.entry);
-        accounting::account(worker, session, entry, args, ran.micros, reply_bytes);
-        accounting::bill(worker, session, args.extent(), reply_bytes, ran.micros);
+        let execution = Execution { entry, args, micros: ran.micros, reply_bytes };
+        accounting::account_request(worker, session, execution);
         accounting::feed_monitors(worker, session, database, entry, args);
         if ran.failed {
             worker.server.observed.stats.failed(worker.number, entry.id);
@@ -490,9 +491,11 @@ impl Connection {
     fn end_wait(&mut self, reply: Output) {
         let Some(Blocked { ran, .. }) = self.blocked() else { return };
         let Executed { entry, args, micros, failed, .. } = ran;
-        let (worker, bytes) = (&*self.worker, reply.len() as u64 + reply.bytes_to_come());
-        accounting::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
-        accounting::bill(worker, &self.session, args.as_args().extent(), bytes, *micros);
+        let (worker, args, micros) = (&*self.worker, args.as_args(), *micros);
+        let reply_bytes = reply.len() as u64 + reply.bytes_to_come();
+        let execution = Execution { entry, args, micros, reply_bytes };
+        // Monitors were told when the wait began.
+        accounting::account_request(worker, &self.session, execution);
         if *failed {
             worker.server.observed.stats.failed(worker.number, entry.id);
         }

@@ -52,6 +52,7 @@ pub(super) const TRACKING: ControlCommand = Command {
         summary: "Controls server-assisted client-side caching for the connection.",
         complexity: "O(1). Some options may introduce additional complexity.",
         arity: at_least(3),
+        flags: OF_ITSELF.flags.and(Flags::SESSION),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -215,6 +216,7 @@ pub(super) const CACHING: ControlCommand = Command {
         summary: "Instructs the server whether to track the keys in the next request.",
         complexity: "O(1)",
         arity: exactly(3),
+        flags: OF_ITSELF.flags.and(Flags::SESSION),
         ..OF_ITSELF
     },
     subcommands: &[],
