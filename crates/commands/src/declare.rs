@@ -84,7 +84,8 @@ pub enum Role {
     Publish,
     /// The command publishes a message in a hash slot's channel.
     ShardPublish,
-    /// The command is one of SCRIPT: in a stream, which has the effects of scripts, it does nothing.
+    /// The command is one of SCRIPT: in a stream, which has the effects of scripts, the command
+    /// does nothing.
     Script,
     /// The command tells a primary of its replica, or asks a replica how far it is.
     Replconf,
