@@ -177,7 +177,7 @@ impl Rig {
         None
     }
 
-    /// What it waits for comes.
+    /// Brings about what the command waits for.
     fn let_go(&mut self, way: Way) {
         let line = match way {
             Way::Parked | Way::BegunAgain => "CONFIG SET maxclients 4321",

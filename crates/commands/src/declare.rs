@@ -36,13 +36,13 @@ pub struct Spec {
     pub complexity: &'static str,
     /// How many arguments, the name included.
     pub arity: Arity,
-    /// What it does and where it may run.
+    /// What the command does and where it may run.
     pub flags: Flags,
     /// What the server itself knows it by.
     pub role: Role,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
-    /// What it locks.
+    /// What the command locks.
     pub plan: Plan,
     /// Where its channels stand, for the rules of users.
     pub channels: Channels,
@@ -84,7 +84,8 @@ pub enum Role {
     Publish,
     /// The command publishes a message in a hash slot's channel.
     ShardPublish,
-    /// The command is one of SCRIPT, which does nothing in a stream: that has what scripts did.
+    /// The command is one of SCRIPT: in a stream, which has the effects of scripts, the command
+    /// does nothing.
     Script,
     /// The command tells a primary of its replica, or asks a replica how far it is.
     Replconf,

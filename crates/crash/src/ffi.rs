@@ -136,6 +136,7 @@ pub fn fault() -> ! {
 }
 
 thread_local! {
+    /// What this thread works for, if for anybody.
     static SERVED: Cell<Option<*const (dyn Activity + 'static)>> = const { Cell::new(None) };
 }
 

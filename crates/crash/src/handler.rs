@@ -92,7 +92,7 @@ impl Crash {
         Some(self.owner.load(Ordering::Acquire)).filter(|owner| *owner != 0)
     }
 
-    /// Where it was.
+    /// Where the thread was.
     pub(crate) fn instruction(&self) -> usize {
         self.instruction.load(Ordering::Relaxed)
     }

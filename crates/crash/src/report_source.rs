@@ -40,9 +40,9 @@ pub trait ReportSource: Send + Sync {
 
 /// A part of a report, which may need what a thread holds that is stopped.
 pub struct Part {
-    /// What it is.
+    /// What the part is.
     pub title: String,
-    /// Tells it.
+    /// Tells what the part has.
     pub text: Box<dyn FnOnce() -> String + Send>,
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn is(thread: i32) -> bool {
     ID.load(Ordering::Acquire) == thread
 }
 
-/// Wakes it; `false` if there is none. Called by signal handlers.
+/// Wakes the reporter; `false` if there is none. Called by signal handlers.
 pub(crate) fn wake() -> bool {
     THREAD.get().map(Thread::unpark).is_some()
 }

@@ -62,7 +62,7 @@ struct SavesState {
 struct RunningSave {
     snapshot: Arc<Snapshot>,
     mode: SaveMode,
-    /// When it began, in Unix seconds.
+    /// When the save began, in Unix seconds.
     began: i64,
 }
 
@@ -512,7 +512,7 @@ impl Saves {
         server.gates.write_refusals.set(SNAPSHOT_FAILED, !state.status.is_well);
         let is_outdated = std::mem::take(&mut state.is_outdated);
         let is_called_off = result.is_err() && snapshot.is_cancelled();
-        // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
+        // After a failure nobody waits any more, as in Redis: the log and INFO tell of it.
         let is_owed = server.journal.snapshot_fence.is_up() && (is_outdated || is_called_off);
         let ready = if is_owed { Vec::new() } else { server.journal.snapshot_fence.lower() };
         drop(state);

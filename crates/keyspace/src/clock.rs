@@ -101,9 +101,9 @@ pub enum AccessPolicy {
     Accesses,
     /// How often it is.
     Frequency,
-    /// When it was last changed.
+    /// When the entry was last changed.
     Changes,
-    /// When it was last used, and how often.
+    /// When the entry was last used, and how often.
     Worth,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Job {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobState {
-    /// Since it is new, or until a time.
+    /// The job waits because it is new, or until a time.
     Waiting(Option<Millis>),
     Running {
         script: ScriptId,

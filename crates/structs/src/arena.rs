@@ -230,6 +230,7 @@ unsafe fn place_of(page: NonNull<PageHeader>) -> (usize, usize) {
 fn own_shard() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
+        /// The thread's shard, once one was dealt out.
         static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
     }
     OWN.with(|own| {

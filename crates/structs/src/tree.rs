@@ -139,9 +139,8 @@ impl<L: Leaf> Tree<L> {
         self.summary().count()
     }
 
-    /// Whether it is a clone of `other`, or `other` one of it, and neither has changed since, in
-    /// O(1).
-    /// As long as both live an edit of either gives it a root of its own.
+    /// Whether the tree is a clone of `other`, or `other` one of it, and neither has changed since,
+    /// in O(1). As long as both live an edit of either gives it a root of its own.
     pub fn is_same(&self, other: &Tree<L>) -> bool {
         match (&self.root, &other.root) {
             (None, None) => true,

@@ -89,7 +89,7 @@ impl<'a> Generator<'a> {
         }
         let mut drawn = self.draw_one();
         if drawn.name == "spop" && families::settle_spop(&mut drawn.step.command) {
-            // What it takes by chance is then known.
+            // The member that SPOP takes by chance is then known.
             let lone = Drawn::plain(&[b"SADD", families::LONE, b"member"]);
             self.followers.push_back(drawn);
             return lone;

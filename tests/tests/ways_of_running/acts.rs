@@ -6,7 +6,7 @@
 
 /// What is run.
 pub(super) struct Act {
-    /// What it is for.
+    /// What the act is for.
     pub(super) name: &'static str,
     /// What there is before.
     pub(super) scene: &'static [&'static str],

@@ -51,7 +51,7 @@ const COMMON: &[&str] = &[
     "0",
 ];
 
-/// A server, and who looks on.
+/// A server and its observers.
 pub(super) struct Scene {
     /// The server that is looked at.
     server: Server,
@@ -301,7 +301,7 @@ impl Scene {
         }
     }
 
-    /// Has all come who look on; what is to be over is so behind that.
+    /// Has all observers come; what is to be over is so behind that.
     fn look_on(&mut self, way: Way, act: &Act) -> Onlookers {
         let mut soon_ms = 100;
         loop {

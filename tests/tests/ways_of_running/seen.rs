@@ -89,13 +89,13 @@ impl Seen {
     }
 }
 
-/// Commands of those who look on.
+/// Commands of observers.
 const LOOKS: &[&str] =
     &["info", "publish", "config", "client", "debug", "replconf", "slowlog", "acl"];
 /// Those of one who holds a lock.
 const HOLDS: &[&str] = &["eval", "exists"];
 
-/// Whether a command was sent by who looks on.
+/// Whether an observer sent a command.
 fn is_look(command: &str, way: Way) -> bool {
     let name = command.split('|').next().expect("a first word").to_lowercase();
     LOOKS.contains(&&*name) || way == Way::Parked && HOLDS.contains(&&*name)

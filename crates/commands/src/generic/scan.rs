@@ -94,7 +94,7 @@ fn rm(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal>
         if tx.is_importing(key) {
             continue;
         }
-        // Since it was found it may have gone, or become something else: then it stays.
+        // A key that was found may have gone since, or have become something else: then it stays.
         if tx.peek(key)?.is_some_and(|entry| filter.admits(entry)) && tx.delete(key)? {
             tx.event(EventClass::Generic, "del", key);
             journalled.push(key);

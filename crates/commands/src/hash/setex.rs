@@ -61,7 +61,7 @@ fn hsetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     Ok(())
 }
 
-/// What it means to put values that are over at once: they are gone, whatever was there.
+/// Puts values that are over at once: they are gone, whatever was there.
 fn put_and_remove(tx: &mut Tx, key: &[u8], pairs: Args<'_>) -> Result<(), Refusal> {
     let fields: Vec<&[u8]> = pairs.iter().step_by(2).collect();
     let (_, outcome) = tx.edit(key, |hash: &mut Hash| {

@@ -93,7 +93,8 @@ impl DeadlineCondition {
         }
     }
 
-    /// Whether it holds; without a deadline a member lives for ever, which is later than any.
+    /// Whether the condition holds; without a deadline a member lives for ever, which is later than
+    /// any.
     fn admits(self, present: Option<UnixMillis>, new: UnixMillis) -> bool {
         match self {
             Self::Always => true,

@@ -70,7 +70,7 @@ impl<'a> Expiry<'a> {
         if agrees { Ok(()) } else { Err(SYNTAX) }
     }
 
-    /// What it means for a value that is stored now.
+    /// What the deadline means for a value that is stored now.
     pub(super) fn lifetime(self, now: UnixMillis, command: &str) -> Result<Lifetime, Refusal> {
         Ok(match self {
             Self::Unsaid | Self::Persist => Lifetime::Forever,

@@ -119,7 +119,7 @@ impl AofDirectory {
         let single = Manifest::of_single_file(&self.name);
         let is_begun = self.manifest == single;
         let is_new = self.manifest == Manifest::default();
-        // Once it has come here, one of that name beside is another.
+        // Once the file has come here, one of that name beside is another.
         if !(is_new || is_begun && !exists(self.storage, &self.path_of(&self.name))?) {
             return Ok(false);
         }

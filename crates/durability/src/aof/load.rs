@@ -250,7 +250,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Loads it; a damaged end is cut off.
+    /// Loads the file; a damaged end is cut off.
     fn load(&self, held: &mut Option<Tx>) -> Result<Replayed, String> {
         let mut file = self.open()?;
         let length = file.length().map_err(|error| self.failure(&plain(&error)))?;

@@ -86,7 +86,7 @@ pub struct Aof {
     /// The rewrite that runs or is due, and how the last one ended.
     pub rewrite: Rewrite,
     phase: AtomicU8,
-    /// Whether it is written for a backup only, while the server keeps none.
+    /// Whether the log is written for a backup only, while the server keeps none.
     is_for_backup: AtomicBool,
     /// Whether the writer met a bug, and the base of the next one is not there yet.
     lacks_base: AtomicBool,
@@ -143,7 +143,7 @@ impl Aof {
         (phase, status)
     }
 
-    /// Whether it is written for a backup only.
+    /// Whether the log is written for a backup only.
     pub(crate) fn is_for_backup(&self) -> bool {
         self.is_for_backup.load(Ordering::Acquire)
     }

@@ -26,10 +26,10 @@ const LINGER: Duration = Duration::from_millis(2);
 /// Waiting for company shorter than this costs more than it saves.
 const SHORTEST: Duration = Duration::from_micros(100);
 
-/// A worker takes about so long to answer a write and to read the next one of that client,
+/// A worker takes about so long to answer a write and to read the next one of that client.
 const RETURN: Duration = Duration::from_micros(5);
 
-/// but all of them are waited for no longer than this.
+/// The next writes of all clients are waited for no longer than this.
 const MOST: Duration = Duration::from_millis(1);
 
 /// So often the number of times is doubled that clients which did not come are not waited for.

@@ -105,7 +105,7 @@ pub(super) struct LastIncrement {
     pub(super) number: Option<u64>,
 }
 
-/// How it stands with the file.
+/// How the log stands with its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogState {
     /// The log goes on in what the manifest names.

@@ -31,7 +31,7 @@ pub(super) fn run(server: &'static Durability, mut writer: LogWriter) {
             return;
         }
         let (queue, is_for_backup) = (Arc::clone(&writer.queue), writer.is_for_backup);
-        // With it go its files, and with those its claim.
+        // The writer's files go with it, and with those its claim.
         drop(writer);
         match succeed(server, Arc::clone(&queue), is_for_backup) {
             Some(next) => writer = next,

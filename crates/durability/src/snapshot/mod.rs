@@ -66,7 +66,7 @@ pub struct Snapshots {
 
 /// What is wanted of a snapshot.
 pub struct SnapshotTarget {
-    /// Where it goes.
+    /// Where the snapshot goes.
     pub sink: Box<dyn SnapshotSink>,
     /// Runs at the cut, with the world stopped, and may not wait.
     pub at_cut: Box<dyn FnOnce(Cut) + Send>,
@@ -101,7 +101,7 @@ pub struct Snapshot {
     /// Whether a client waits for its cut, and is told BUSY where others hold keys for too long.
     is_awaited: bool,
     walk: OnceLock<Arc<Walk>>,
-    /// Why it was given up.
+    /// Why the snapshot was given up.
     given_up: OnceLock<Aborted>,
     keys_done: AtomicU64,
     keys_total: AtomicU64,
@@ -395,7 +395,7 @@ impl Snapshot {
         !matches!(self.purpose, SnapshotPurpose::Sync(SyncFormat { functions: false, .. }))
     }
 
-    /// What it begins with.
+    /// What the snapshot begins with.
     fn head(&self, at_cut: &AtCut) -> Chunk {
         let AtCut { libraries, sizes, history, .. } = at_cut;
         let mut head = ChunkWriter::new(self.options());

@@ -58,18 +58,18 @@ pub trait ForeignBody: CommandBody {
 pub struct ForeignRequest<'a, B> {
     /// Of the worker that runs it.
     pub lane: &'a Lane,
-    /// Whose it is.
+    /// The session that makes the request.
     pub session: &'a mut Session,
     /// The command that stands for it.
     pub entry: &'static CommandEntry,
-    /// What it is.
+    /// What is done to the data, and how that is answered.
     pub body: &'a mut B,
     /// Where its reply goes.
     pub out: &'a mut Output,
 }
 
 impl<B: ForeignBody> ForeignRequest<'_, B> {
-    /// Runs it on the data. `grant` is what came of its wait, if it had to wait.
+    /// Runs the request on the data. `grant` is what came of its wait, if there was one.
     #[inline]
     pub fn run(&mut self, grant: Option<Grant>) -> Step {
         match grant {
@@ -234,7 +234,8 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         });
     }
 
-    /// Runs it with its locks; whether it was not refused. The error is what to lock instead.
+    /// Runs the request with its locks; whether it was not refused. The error is what to lock
+    /// instead.
     #[inline]
     fn transact(
         &mut self,

@@ -59,7 +59,7 @@ pub(crate) struct Transaction {
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) running: RunningGuard,
     pub(crate) tx: Tx,
-    /// Whose it is.
+    /// The client that the transaction is for.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
@@ -327,7 +327,7 @@ impl Background {
                 server.refuse(&refusal, &mut Reply::new(&mut output, resp));
             }
             let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
-            // What it changed, it changed by transactions of its own: all of them are seen.
+            // The command made its changes by transactions of its own: all of them are seen.
             let seen = Seen { lsn: server.journal.end(), is_own: entry.may_write() };
             let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });
         };

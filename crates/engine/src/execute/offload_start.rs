@@ -106,7 +106,7 @@ impl CommandExecution<'_> {
         self.entry.spec.visit_keys(self.args, |_| count += 1).is_ok() && count > FEW
     }
 
-    /// Has it leave, with the input of its session if the request is long.
+    /// Has the command leave, with the input of its session if the request is long.
     fn offload(&self, leaving: Leaving, work: Work) -> Step {
         let (sender, receiver) = oneshot::channel();
         let sent = self.import.as_ref().map_or(self.args, |import| import.sent);

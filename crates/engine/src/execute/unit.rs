@@ -122,8 +122,8 @@ impl CommandExecution<'_> {
         Acquisition::of_partitions(keyspace, needs.partitions)
     }
 
-    /// Undoes it all, and waits for the locks that it turned out to need, or for those it had where
-    /// it is to begin elsewhere.
+    /// Undoes the unit, and waits for the locks that it turned out to need, or for those it had
+    /// where it is to begin elsewhere.
     #[cold]
     fn widen(
         &mut self,

@@ -63,7 +63,7 @@ pub trait JournalReader: Send {
         self.record(lsn, bytes, false);
     }
 
-    /// Whether it keeps what clients of a replica write, which is no part of the stream.
+    /// Whether the reader keeps what clients of a replica write, which is no part of the stream.
     fn keeps_local(&self) -> bool {
         false
     }

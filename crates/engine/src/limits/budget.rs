@@ -115,7 +115,7 @@ pub struct PurgeAdvice {
 /// The latest looks at what the system gave.
 #[derive(Default)]
 struct MemoryChecks {
-    /// What it gave beyond what is counted before the first client came.
+    /// What the system gave beyond what is counted before the first client came.
     at_startup: Option<usize>,
     /// The least since it was last judged, and when it will be again.
     least: usize,
@@ -210,8 +210,8 @@ impl Budget {
         self.missing(more) as u64 <= self.limit() / BUSY_PART
     }
 
-    /// Takes it upon a round to free what is missing, beyond what is about to be freed; `None` if
-    /// that is enough. Of what `garbage` is, nothing need be evicted.
+    /// Reserves what a round is to free: what is missing, beyond what is about to be freed; `None`
+    /// if that is enough. Of what `garbage` is, nothing need be evicted.
     pub(crate) fn reserve(&self, more: usize, garbage: usize) -> Option<Reservation<'_>> {
         let missing = self.missing(more).saturating_sub(garbage);
         let reserved = self.reserved.fetch_add(missing, Ordering::Relaxed);

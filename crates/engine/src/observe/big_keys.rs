@@ -18,7 +18,7 @@ pub struct BigKey {
     pub key: Vec<u8>,
     /// Its type, as TYPE names it.
     pub kind: &'static str,
-    /// What it takes, as MEMORY USAGE tells it.
+    /// What the key takes, as MEMORY USAGE tells it.
     pub bytes: u64,
     /// How many elements it has, if its type has any.
     pub elements: Option<u64>,

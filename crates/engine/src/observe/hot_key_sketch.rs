@@ -66,7 +66,7 @@ pub struct HotKey {
     pub database: usize,
     /// Its name.
     pub key: Vec<u8>,
-    /// What it takes each second: requests, bytes or microseconds.
+    /// What the key takes each second: requests, bytes or microseconds.
     pub per_second: f64,
     /// Which part that is of what all keys take.
     pub share: f64,

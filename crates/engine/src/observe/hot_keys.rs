@@ -40,11 +40,11 @@ pub struct HotKeySettings {
 
 /// What a session found.
 pub struct HotKeyReport {
-    /// What it was asked.
+    /// What the session was asked.
     pub settings: HotKeySettings,
-    /// Whether it goes on.
+    /// Whether the session goes on.
     pub is_active: bool,
-    /// When it began, in Unix milliseconds.
+    /// When the session began, in Unix milliseconds.
     pub started_ms: i64,
     /// How long it lasted until now.
     pub duration_ms: i64,
@@ -76,7 +76,7 @@ struct HotKeySession {
     number: u64,
     settings: HotKeySettings,
     at_start: UsageSample,
-    /// When it ended, on the monotonic clock, and what had been used then.
+    /// When the session ended, on the monotonic clock, and what had been used then.
     ended: Option<(i64, UsageSample)>,
 }
 

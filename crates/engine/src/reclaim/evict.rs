@@ -286,7 +286,7 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
     }
     if garbage > 0 {
         server.memory.budget.gate.close();
-        // If it is freed by now, no other thread opens the gate.
+        // If the garbage is freed by now, no other thread opens the gate.
         fence(Ordering::SeqCst);
         admit_writers(server);
     }

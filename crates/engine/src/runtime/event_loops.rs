@@ -143,7 +143,7 @@ mod tests {
             (6000, 2, 11, false),
             (6900, 2, 12, false),
             (7900, 2, 12, true),
-            // Asleep it may be for long.
+            // A loop that sleeps may do so for long.
             (8000, 3, 12, false),
             (20_000, 3, 12, false),
             (20_100, 4, 12, false),

@@ -174,7 +174,7 @@ mod short {
         IS_ARMED.swap(is_armed, Ordering::Relaxed)
     }
 
-    /// Whether it is armed.
+    /// Whether the failpoint is armed.
     #[inline]
     pub fn are_turns_short() -> bool {
         IS_ARMED.load(Ordering::Relaxed)

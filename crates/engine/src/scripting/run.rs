@@ -39,7 +39,7 @@ pub(crate) enum Code {
     Function(Arc<LoadedLibrary>, Box<[u8]>),
 }
 
-/// How it is run.
+/// How a script is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScriptEngine {
     /// Without Lua.
@@ -48,7 +48,7 @@ enum ScriptEngine {
 }
 
 impl Code {
-    /// Whether it may be run without Lua, as far as one can tell; asked before each run.
+    /// Whether the script may be run without Lua, as far as one can tell; asked before each run.
     fn may_go_directly(&self) -> bool {
         match self {
             Self::Script(script) => script.is_direct() && script.in_lua.is_over(),
@@ -91,7 +91,7 @@ pub(crate) struct ScriptCall {
     /// Whose rules its commands have to keep, if there are any.
     pub(crate) subject: Option<Arc<AclSubject>>,
     pub(crate) is_read_only: bool,
-    /// Whether it may write when no memory is left.
+    /// Whether the script may write when no memory is left.
     pub(crate) allows_oom: bool,
     /// What its client has said that opens slots of a cluster to it.
     pub(crate) access: SlotAccess,
@@ -102,7 +102,7 @@ pub(crate) struct ScriptCall {
     pub(crate) has_failed: bool,
     /// Whether the cache may have its script from it alone.
     pub(crate) has_claim: bool,
-    /// Where it stands for SCRIPT KILL, once it has taken long.
+    /// Where the script stands for SCRIPT KILL, once it has taken long.
     pub(crate) running: Option<RunningHandle>,
     /// Whether its last run was ended by SCRIPT KILL.
     pub(crate) was_killed: bool,
@@ -110,7 +110,7 @@ pub(crate) struct ScriptCall {
     pub(crate) accounting: Accounting,
     /// Where the journal was behind the change that made the function what it is.
     pub(crate) saw: Lsn,
-    /// When it began, on the clock of the wall in microseconds, and in which database.
+    /// When the script began, on the clock of the wall in microseconds, and in which database.
     pub(crate) began: (i64, usize),
 }
 
@@ -147,7 +147,8 @@ impl Program for ScriptCall {
         if self.server.pushes.monitors.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
-        // As it begins: what gets short later does not end it half way.
+        // Shortage is asked for at the beginning: what gets short later does not end the script
+        // half way.
         unit.shortage();
         // What a function tells is told once its library is safe.
         unit.tx.note_lsn(self.saw);
@@ -232,7 +233,8 @@ impl Program for ScriptCall {
 }
 
 impl ScriptCall {
-    /// Runs it once; `None` if only Lua can tell what comes of it, and what it did is to be undone.
+    /// Runs the script once; `None` if only Lua can tell what comes of it, and what it did is to be
+    /// undone.
     fn perform(
         &mut self,
         args: Args<'_>,
@@ -275,7 +277,7 @@ impl ScriptCall {
                 });
                 match result {
                     Ok(()) => Ok(()),
-                    // How it ends is said in Lua, which comes no further than here.
+                    // Lua says how a killed script ends, and comes no further than here.
                     Err(DirectExit::Stop(Stop::Killed)) => return None,
                     Err(DirectExit::Stop(stop)) => Err(Fault::Stop(stop)),
                     Err(DirectExit::GaveUp) => {

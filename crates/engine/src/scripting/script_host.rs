@@ -134,10 +134,10 @@ pub(crate) struct ScriptHost<'a> {
     pub(crate) is_tentative: bool,
     /// A moment before, which the times of its commands are told from.
     pub(crate) moment: Moment,
-    /// When it first looked at the time, on the monotonic clock in microseconds.
+    /// When the script first looked at the time, on the monotonic clock in microseconds.
     pub(crate) began_us: Option<i64>,
     pub(crate) has_written: bool,
-    /// Whether it has run for so long that others are told of it.
+    /// Whether the script has run for so long that others are told of it.
     pub(crate) is_long: bool,
     pub(crate) accounting: Accounting,
     /// The errors in what the script returns: the code of each, unless it is counted already.

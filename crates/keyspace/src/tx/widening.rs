@@ -39,7 +39,7 @@ impl Tx {
         self.missed.get_mut().clear();
     }
 
-    /// Whether it can begin again for what is beyond its grant.
+    /// Whether the transaction can begin again for what is beyond its grant.
     #[cold]
     #[must_use]
     pub fn may_widen(&self) -> bool {

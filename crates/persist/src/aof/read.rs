@@ -62,9 +62,9 @@ pub enum AofDamage {
     Torn,
     /// Something that is no unit begins here.
     Malformed {
-        /// Where it begins; whatever stands before that is as it was written.
+        /// Where the fault begins; whatever stands before that is as it was written.
         from: u64,
-        /// Where it is seen.
+        /// Where the fault is seen.
         at: u64,
         /// What is wrong.
         why: &'static str,

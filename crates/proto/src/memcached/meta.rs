@@ -299,7 +299,7 @@ pub(super) fn answer(
             let mut buffer = [0; KEY_LENGTH_MAX];
             let key = request.operation.key();
             let key = key.as_ref().map_or(&b""[..], |key| match key.bytes(&mut buffer) {
-                // As it was stored by text; no other can have been.
+                // The key stays as it was stored by text; no other can have been.
                 word if word.iter().all(u8::is_ascii_graphic) => word,
                 _ => key.text(),
             });

@@ -78,7 +78,7 @@ pub(crate) struct BusStats {
 /// What is told of a link.
 #[derive(Debug, Default)]
 pub(crate) struct LinkFigures {
-    /// When it was opened, in Unix milliseconds.
+    /// When the link was opened, in Unix milliseconds.
     pub(crate) created: u64,
     /// What waits to be sent.
     pub(crate) queued: AtomicUsize,

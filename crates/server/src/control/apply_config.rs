@@ -37,7 +37,7 @@ use crate::server::Server;
 struct ConfigEffect {
     /// The directives.
     of: &'static [&'static str],
-    /// Whether it happens as well where CONFIG SET names one with the value that it has.
+    /// Whether the effect happens as well where CONFIG SET names one with the value that it has.
     even_if_same: bool,
     /// Whether what cannot fail of it is done at the start, too.
     at_start: bool,

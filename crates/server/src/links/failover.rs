@@ -39,7 +39,7 @@ const DEMOTED: &str = "The server is a replica by now";
 pub(crate) struct FailoverRequest {
     /// The replica that is to be the primary; any if `None`.
     pub(crate) to: Option<PrimaryAddress>,
-    /// Whether it is made the primary when the time is over, whatever it has.
+    /// Whether the replica is made the primary when the time is over, whatever it has.
     pub(crate) is_forced: bool,
     /// For how many milliseconds it is waited for; without an end if `None`.
     pub(crate) timeout_ms: Option<u64>,
@@ -75,7 +75,7 @@ pub(super) struct Failover(Mutex<Underway>);
 #[derive(Default)]
 struct Underway {
     state: FailoverState,
-    /// Whether it was called off.
+    /// Whether the failover was called off.
     is_aborted: bool,
 }
 
@@ -163,7 +163,7 @@ impl Links {
         self.core(server).fails_over = state != FailoverState::None;
     }
 
-    /// Does it; the error says why it was given up.
+    /// Hands the role over; the error says why that was given up.
     fn run(
         &'static self,
         server: &'static Network,
@@ -324,7 +324,7 @@ impl Links {
     }
 }
 
-/// Whether it may be done with these replicas.
+/// Whether the failover may be done with these replicas.
 fn check_target(request: &FailoverRequest, replicas: &[ReplicaRow]) -> Result<(), &'static str> {
     if replicas.is_empty() {
         return Err("FAILOVER requires connected replicas.");

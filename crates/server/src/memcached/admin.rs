@@ -92,7 +92,7 @@ impl RequestContext<'_> {
         if !matches!(words, [] | [b"graceful"]) {
             return self.respond(Response::Line(b"CLIENT_ERROR invalid shutdown mode"));
         }
-        // Where it succeeds, the end of the connection is the answer.
+        // An end that succeeds is answered by the end of the connection.
         self.offload(move |server, reply| {
             let save = !server.config.get(SAVE).is_empty();
             let how = ShutdownFlags { save, nosave: !save, ..ShutdownFlags::default() };

@@ -1,8 +1,8 @@
 //! flush_all: all items of the database are forgotten, now or at a moment to come.
 //!
 //! Invariant: what is forgotten is what is there at that moment, all of it and nothing that comes
-//! later, since the world stands still meanwhile; and what keeps FLUSHDB from running at that moment
-//! keeps this, however long the world was waited for.
+//! later, since the world stands still meanwhile; and what keeps FLUSHDB from running at that
+//! moment keeps this, however long the world was waited for.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

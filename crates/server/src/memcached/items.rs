@@ -33,7 +33,7 @@ pub(super) struct Work<'a> {
     pub(super) tx: &'a mut Tx,
     pub(super) request: &'a Request<'a>,
     pub(super) out: &'a mut Output,
-    /// What it counts and tells.
+    /// What the work counts and tells.
     pub(super) told: &'a mut Told,
     /// No value may be larger.
     pub(super) size_max: usize,

@@ -61,7 +61,7 @@ pub(super) async fn run(
     let micros = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
     let MigrateRequest { entry, args, .. } = *order;
     let ran = Executed { entry, args, micros, failed: result.is_err(), program: None };
-    // What it changed, it changed by transactions of its own: all of them are seen.
+    // The exchange made its changes by transactions of its own: all of them are seen.
     let seen = Seen::own(server.journal.end());
     // The client may be gone.
     let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });

@@ -169,7 +169,7 @@ impl TargetLink {
 
 async fn connect(server: &Network, target: &MigrateTarget) -> Result<Stream, Fault> {
     let socket = open_socket(&target.host, target.port).await?;
-    // Without it the exchange is slower, and no less right.
+    // Without this option the exchange is slower, and no less right.
     let _ = socket.set_nodelay(true);
     if !target.is_encrypted {
         return Ok(Stream::Tcp(socket));

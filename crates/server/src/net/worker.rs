@@ -49,7 +49,7 @@ const SPARE_OUTPUTS: usize = 64;
 
 /// What the sessions of one worker share.
 pub(crate) struct Worker {
-    /// What it knows of its own while it runs transactions.
+    /// What the thread knows of its own while it runs transactions.
     lane: Lane,
     pub(crate) server: &'static Network,
     pub(crate) input: RefCell<Box<[u8]>>,
@@ -274,11 +274,11 @@ fn drain_deferred(worker: &Worker) {
 /// After letters to so many clients the sessions have the worker again.
 const LETTER_BUDGET: usize = 1000;
 
-/// So many of the sessions that were given messages are woken at a time at least,
+/// So many of the sessions that were given messages are woken at a time at least.
 const WOKEN_LEAST: usize = 16;
 
-/// and no more groups than so many are made of them: where others keep the worker busy, each group
-/// waits for a turn of all of those.
+/// No more groups than so many are made of the sessions that are woken: where others keep the
+/// worker busy, each group waits for a turn of all of those.
 const GROUPS: usize = 3;
 
 /// Hands out what comes into the worker's mailbox, and wakes the sessions it is for a few at a

@@ -31,17 +31,17 @@ pub(crate) struct OffloadedProgram {
     /// None if it has the world.
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) program: Box<dyn Program>,
-    /// Whose it is.
+    /// The user whose rights the program has.
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
     pub(crate) routed: u64,
-    /// What it has replied so far.
+    /// What the program has replied so far.
     pub(crate) output: Output,
     pub(crate) entry: &'static CommandEntry,
     pub(crate) resp: Resp,
     /// Whether its client wants to know if it is given up.
     pub(crate) wants_reply: bool,
-    /// Whether it turned out at its session's worker that it needs more locks.
+    /// Whether the program turned out at its session's worker to need more locks.
     pub(crate) widens: bool,
     /// How long it has run.
     pub(crate) micros: u64,
@@ -197,7 +197,8 @@ impl OffloadedProgram {
             Err(refusal) => {
                 self.widens = matches!(refusal, Refusal::Widen);
                 if self.running.extend(self.unit.tx.partitions()) {
-                    // What it did stays, even where others were kept from the locks that came.
+                    // What the program did stays, even where others were kept from the locks that
+                    // came.
                     let _ = self.unit.tx.prolong();
                 }
                 Err(Box::new((self, args)))

@@ -34,7 +34,7 @@ pub(crate) struct ReadPhase {
     pub(crate) options: TxOptions,
     /// Whose locks it had.
     pub(crate) partitions: PartitionSet,
-    /// Whose it is.
+    /// The client that waits for the result.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
@@ -81,9 +81,9 @@ impl ReadPhase {
 pub(crate) struct Unlocked {
     /// As that of [`ReadPhase`].
     pub(crate) pass: HeavyPass,
-    /// How it is begun.
+    /// How the transaction is begun.
     pub(crate) options: TxOptions,
-    /// Whose it is.
+    /// The client that waits for the result.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
     pub(crate) routed: u64,
@@ -99,7 +99,7 @@ impl Unlocked {
         result
     }
 
-    /// Runs it under these locks, unless it is refused while it waits for them.
+    /// Runs the command under these locks, unless it is refused while it waits for them.
     fn lock(
         self,
         lane: usize,

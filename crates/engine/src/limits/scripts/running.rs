@@ -194,7 +194,7 @@ impl RunningScripts {
 }
 
 impl RunningHandle {
-    /// Whether it is to end.
+    /// Whether the script is to end.
     pub(crate) fn is_killed(&self) -> bool {
         self.running.state.load(Ordering::Relaxed) == KILLED
     }
@@ -215,7 +215,7 @@ impl RunningHandle {
         };
     }
 
-    /// When it began, on the monotonic clock in microseconds.
+    /// When the script began, on the monotonic clock in microseconds.
     pub(crate) fn since_us(&self) -> i64 {
         self.running.since_us
     }

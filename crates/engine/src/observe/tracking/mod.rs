@@ -68,7 +68,7 @@ pub struct Tracked {
     keyspace: &'static Keyspace,
     /// The client, as the invalidation table knows it.
     pub tracker: Arc<TrackedClient>,
-    /// What it was told of and has not read.
+    /// What the client was told of and has not read.
     pub unsent: UnsentInvalidations,
     _interest: ChangeInterest,
 }

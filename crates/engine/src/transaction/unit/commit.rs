@@ -74,7 +74,8 @@ impl Unit {
         self.commit_by(wakes, true, append)
     }
 
-    /// Commits it; `append` takes the record, in which its own commands stand if it is of them.
+    /// Commits the unit; `append` takes the record, in which the program's own commands stand if it
+    /// is of them.
     fn commit_by(
         &mut self,
         wakes: &PendingWakes,

@@ -74,7 +74,7 @@ struct Exec {
     closes: bool,
     /// Whether the client wants no replies from here on.
     is_mute: bool,
-    /// Whose it is, once it has left its session's worker, with what it watches.
+    /// The client, once the transaction has left its worker with what the client watches.
     out_for: Option<Arc<Client>>,
 }
 
@@ -272,7 +272,7 @@ impl Program for Exec {
     }
 
     fn may_be_deferred(&self) -> bool {
-        // What it watches has left the session, and what others ended is known here only.
+        // What the client watches has left the session, and what others ended is known here only.
         self.watching.is_none() && self.killed.is_empty()
     }
 
@@ -295,7 +295,7 @@ impl Drop for Exec {
         if self.out_for.is_some() && self.watching.is_some() {
             self.abandon();
         }
-        // Where it is to be asked for again, its session has it, too.
+        // If the queue is to be asked for again, its session has it, too.
         if let Some(queue) = Arc::get_mut(&mut self.queue) {
             queue.recycle();
         }

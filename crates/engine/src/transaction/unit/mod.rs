@@ -77,13 +77,13 @@ pub struct ProgramRequest<'a> {
 
 /// What runs as one transaction.
 pub trait Program: Accounted {
-    /// What it locks. Here and below `args` are those of its request; `known` is where the first
-    /// of their keys belong.
+    /// What the program locks. Here and below `args` are those of its request; `known` is where the
+    /// first of their keys belong.
     fn needs(&self, args: Args<'_>, known: &[Location]) -> LockSet;
 
-    /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is: a worker is no place for
-    /// what is long, nor a heavy-work thread for what needs the session. After `Heavy` it is run
-    /// again at the other place, and goes on.
+    /// Runs the program. `Widen` and `Heavy` say that it cannot go on where it is: a worker is no
+    /// place for what is long, nor a heavy-work thread for what needs the session. After `Heavy`
+    /// the program is run again at the other place, and goes on.
     fn run(
         &mut self,
         args: Args<'_>,
@@ -105,11 +105,11 @@ pub trait Program: Accounted {
     /// it did is undone.
     fn forget(&mut self) {}
 
-    /// All it did was undone, it holds nothing and is not begun again.
+    /// All that the program did was undone; it holds nothing and is not begun again.
     fn abandon(&mut self) {}
 
-    /// Whether it ends without touching the data, whatever locks it has: then it waits for none.
-    /// Asked where it is to begin again.
+    /// Whether the program ends without touching the data, whatever locks it has: then it waits for
+    /// none. Asked where it is to begin again.
     fn needs_no_locks(&self) -> bool {
         false
     }
@@ -124,7 +124,7 @@ pub trait Program: Accounted {
     /// end at once.
     fn kill(&mut self, _: Args<'_>, _: Vec<usize>) {}
 
-    /// What it did is final; its locks are still held.
+    /// What the program did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
     /// The program leaves its session's worker, with what it has to end itself.
@@ -145,18 +145,18 @@ pub trait Program: Accounted {
         None
     }
 
-    /// Whether it may have to come back to its session's worker.
+    /// Whether the program may have to come back to its session's worker.
     fn returns(&self, _: &Unit) -> bool {
         false
     }
 
-    /// Whether it failed, for the statistics of its command.
+    /// Whether the program failed, for the statistics of its command.
     fn has_failed(&self) -> bool {
         false
     }
 
-    /// Whether it does little as far as one can tell, and may share its locks with what comes
-    /// behind it; asked before it runs.
+    /// Whether the program does little as far as one can tell, and may share its locks with what
+    /// comes behind it; asked before it runs.
     fn is_brief(&self) -> bool {
         false
     }
@@ -194,11 +194,11 @@ pub struct Unit {
     remark_bytes: usize,
     /// Whether long work is refused, for the sake of a worker's other clients.
     refuses_long_work: bool,
-    /// Whether it was on a heavy-work thread and has come back.
+    /// Whether the unit was on a heavy-work thread and has come back.
     has_come_back: bool,
     /// Whether all of it may be undone, to begin again where nobody else waits for the thread.
     may_begin_offloaded: bool,
-    /// Whether it has to.
+    /// Whether the unit has to begin on a heavy-work thread.
     begins_offloaded: bool,
     /// Whether commands before the present one, or a watch, have gone by data as they were.
     has_seen: bool,
@@ -275,7 +275,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Whether it did what cannot be undone.
+    /// Whether the unit did what cannot be undone.
     pub(crate) fn is_final(&self) -> bool {
         self.finality.is_some()
     }
@@ -325,7 +325,7 @@ impl Unit {
     ) -> Result<bool, Refusal> {
         failpoint::trigger(self)?;
         if entry.spec.plan == Plan::Visits {
-            // Alone it would go from lock to lock; a unit keeps those that it has.
+            // A command by itself would go from lock to lock; a unit keeps those that it has.
             self.tx.require_world()?;
         }
         let (mark, begun) = (out.mark(), self.tx.begin_command());
@@ -446,7 +446,7 @@ impl Unit {
         self.begins_offloaded = true;
     }
 
-    /// Whether it was undone for that.
+    /// Whether the unit was undone to begin on a heavy-work thread.
     pub(crate) fn begins_offloaded(&self) -> bool {
         self.begins_offloaded
     }
@@ -487,8 +487,8 @@ impl Unit {
         self.rollback_to(Savepoint { database: self.home, ..Savepoint::default() });
     }
 
-    /// Where it stands, for a command in it that may want to undo what it did; `None` if something
-    /// was changed before, which cannot be told from that.
+    /// Where the unit stands, for a command in it that may want to undo what it did; `None` if
+    /// something was changed before, which cannot be told from that.
     #[inline]
     pub(crate) fn savepoint(&self) -> Option<Savepoint> {
         if self.has_changed() {
@@ -516,7 +516,7 @@ impl Unit {
         self.changes = 0;
     }
 
-    /// Whether it has changed data, or done what cannot be undone.
+    /// Whether the unit has changed data, or done what cannot be undone.
     pub fn has_changed(&self) -> bool {
         self.changes > 0 || !self.done.is_empty()
     }

@@ -19,7 +19,7 @@ pub struct Shortage {
     reasons: ActiveRefusals,
     /// The databases that have all the memory that they may have.
     full: DatabasesOverQuota,
-    /// Whether it has to run whatever is short.
+    /// Whether the unit has to run whatever is short.
     must_obey: bool,
 }
 

@@ -83,7 +83,7 @@ pub struct BuiltEntry {
     pub offset: u64,
     /// The database, by the number that clients select.
     pub database: u64,
-    /// When it was used.
+    /// When the key was used.
     pub access: Access,
     /// The entry.
     pub entry: EntryBox,
@@ -173,11 +173,11 @@ pub struct RawEntry<'a> {
     pub key: Cow<'a, [u8]>,
     /// When the key expires.
     pub deadline: Option<UnixMillis>,
-    /// When it was used.
+    /// When the key was used.
     pub access: Access,
     /// What memcached's clients noted.
     pub flags: u32,
-    /// Whether it is never evicted.
+    /// Whether the key is never evicted.
     pub is_sticky: bool,
     /// How the value is written.
     pub value_type: ValueType,

@@ -61,7 +61,7 @@ pub(crate) struct MoveJob {
     pub(crate) waiting: AtomicUsize,
     progress: Mutex<(MoveState, String)>,
     is_cancelled: AtomicBool,
-    /// Why it is to end, once something says so.
+    /// Why the job is to end, once something says so.
     ending: OnceLock<String>,
     /// What data the node had when it began.
     epoch: DataEpoch,

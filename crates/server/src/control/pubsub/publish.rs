@@ -89,7 +89,7 @@ fn publish(
     Ok(Next::Done)
 }
 
-/// Whether it takes long to look at all patterns, each of which may get a message of its own.
+/// Whether a look at all patterns takes long, each of which may get a message of its own.
 fn has_many_patterns(server: &Server) -> bool {
     /// At 50 to 150 ns for each.
     const MANY: usize = 2000;

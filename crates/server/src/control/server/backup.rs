@@ -80,7 +80,7 @@ const CLEANUP: ControlCommand = Command {
     run: |context, _, _| offload(context, Backup::clean_up),
 };
 
-/// Has it done where it may wait.
+/// Has the work done where it may wait.
 fn offload(
     context: &Context<'_>,
     step: fn(&Backup, &'static Durability) -> Result<(), String>,

@@ -111,7 +111,7 @@ fn save_in_background(
         let (sender, progress) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Background, Some(sender));
         begun.map_err(refusal_of)?;
-        // Where it fails before its cut, the log and INFO say so, as they do of a later failure.
+        // A save that fails before its cut is told by the log and INFO, as a later failure is.
         if progress.recv() == Ok(SaveProgress::Busy) {
             return Err(BUSY);
         }

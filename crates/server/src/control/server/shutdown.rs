@@ -89,7 +89,7 @@ fn shut_down(
         reply.ok();
         return Ok(Next::Done);
     };
-    // Where it succeeds, the end of the connection is the answer.
+    // An end that succeeds is answered by the end of the connection.
     if how.nosave {
         return Ok(Next::offload(move |_, _, _| {
             server.shutdown.execute(server, how).map_err(|_| FAILED)

@@ -38,7 +38,7 @@ struct Watermark {
     tells: Tells,
     /// Whether more of that reply was still to be made.
     is_long: bool,
-    /// Whether it waits for the snapshot file, too.
+    /// Whether the replies wait for the snapshot file, too.
     awaits_file: bool,
 }
 

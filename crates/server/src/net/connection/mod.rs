@@ -416,7 +416,7 @@ impl Connection {
         !self.session.closing && !self.outgoing().is_much()
     }
 
-    /// Whether it is to go on though its client has nothing new to say.
+    /// Whether the session is to go on though its client has nothing new to say.
     fn has_more(&self) -> bool {
         self.session.closing || self.has_requests() || !matches!(self.suspension, Suspension::None)
     }

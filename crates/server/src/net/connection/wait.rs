@@ -319,19 +319,19 @@ impl Drop for Apart {
 }
 
 impl Connection {
-    /// What it waited for, with which its timer goes.
+    /// What the session waited for, with which its timer goes.
     fn take_suspension(&mut self) -> Suspension {
         self.timer = SessionTimer::default();
         std::mem::replace(&mut self.suspension, Suspension::None)
     }
 
-    /// What it waits for, if that is an event.
+    /// What the session waits for, if that is an event.
     fn blocked(&self) -> Option<&Blocked> {
         let Suspension::Blocked(blocked) = &self.suspension else { return None };
         Some(blocked)
     }
 
-    /// Where it stands in queues of keys, if it does.
+    /// Where the session stands in queues of keys, if it does.
     fn place(&self) -> Option<&KeyWait> {
         self.blocked()?.place.as_ref()
     }

@@ -29,10 +29,10 @@ const READ_LEAST: usize = 512;
 /// grows.
 const INPUT_MOST: usize = 1 << 20;
 
-/// Where memory has a limit, one client may have this part of it wait,
+/// Where memory has a limit, one client may have this part of it wait, or `BUDGET_LEAST`.
 const BUDGET_SHARE: u64 = 4;
 
-/// or so much.
+/// So much of one client may wait however small the limit of memory is.
 const BUDGET_LEAST: u64 = 16 << 20;
 
 /// A client that has not logged in yet may have so much wait, as in Redis.

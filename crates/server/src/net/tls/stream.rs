@@ -94,6 +94,7 @@ struct Scratch {
 }
 
 thread_local! {
+    /// The buffers of this thread, through which the records of all its streams go.
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
         incoming: vec![0; SEALED_RECORD_MAX + READ_MAX].into_boxed_slice(),
         plain: vec![0; RECORD_MAX].into_boxed_slice(),
@@ -112,7 +113,7 @@ impl RawTlsStream {
         Self { socket, rest: TlsState::new(session, incoming, opened) }
     }
 
-    /// Registers it with the present thread's reactor.
+    /// Registers the stream with the present thread's reactor.
     pub(crate) fn attach(self) -> io::Result<Box<TlsStream>> {
         let Self { socket, rest } = self;
         Ok(Box::new(TlsStream { socket: TcpStream::from_std(socket)?, rest }))
@@ -147,7 +148,7 @@ impl TlsStream {
         Self { socket, rest: TlsState::new(session, incoming, opened) }
     }
 
-    /// Takes it out of the present thread's reactor.
+    /// Takes the stream out of the present thread's reactor.
     pub(crate) fn detach(self) -> io::Result<Box<RawTlsStream>> {
         let Self { socket, rest } = self;
         Ok(Box::new(RawTlsStream { socket: socket.into_std()?, rest }))

@@ -127,7 +127,7 @@ impl<'a> RequestedOptions<'a> {
         Ok(asked)
     }
 
-    /// What it comes to for a client that is tracked in the present way, or not at all.
+    /// What the options come to for a client that is tracked in the present way, or not at all.
     fn options(self, present: Option<&TrackingOptions>) -> Result<TrackingOptions, Refusal> {
         if !self.broadcast && !self.prefixes.is_empty() {
             return Err(PREFIX_WITHOUT_BROADCAST);

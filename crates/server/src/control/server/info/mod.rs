@@ -54,7 +54,7 @@ pub(crate) const INFO: ControlCommand = Command {
 /// A section and what fills it.
 struct Section {
     title: &'static str,
-    /// Whether it is there without being asked for.
+    /// Whether INFO has the section without being asked for it.
     default: bool,
     write: fn(&Server, &mut Report),
 }
