@@ -81,6 +81,8 @@ struct Onlookers {
     keeper: Option<Client>,
     watcher: Client,
     monitor: Client,
+    /// What was shown so far of what counts.
+    shown: Vec<Value>,
     waiter: Option<Client>,
 }
 
@@ -223,7 +225,11 @@ impl Scene {
         for line in ["ACL LOG RESET", "SLOWLOG RESET", "CONFIG RESETSTAT"] {
             self.ask(line);
         }
-        self.fence(&mut on);
+        let [.., shown_before] = self.fence(&mut on);
+        if matches!(act.form, Form::Wait(..)) {
+            // A command is shown as it begins to wait.
+            on.shown = shown_before;
+        }
         self.ask("CONFIG RESETSTAT");
         for line in act.gate {
             let told = self.ask(line);
@@ -388,7 +394,8 @@ impl Scene {
             eventually("the other waits", || admin.info("blocked_clients") == "1");
             waiter
         });
-        Onlookers { ear, tracker, prefix_tracker, keeper, watcher, monitor, waiter }
+        let shown = Vec::new();
+        Onlookers { ear, tracker, prefix_tracker, keeper, watcher, monitor, shown, waiter }
     }
 
     /// Has all who look on pass over what they were told so far.
@@ -413,7 +420,8 @@ impl Scene {
         seen.add(Effect::Told, notices(&told));
         seen.add(Effect::ToldByPrefix, notices(&told_by_prefix));
         seen.add(Effect::Remembered, notices(&told_actor));
-        seen.add(Effect::Monitored, of_monitor(&monitored, way));
+        let shown = [std::mem::take(&mut on.shown), monitored].concat();
+        seen.add(Effect::Monitored, of_monitor(&shown, way));
         on.watcher.call(&["MULTI"]);
         let is_broken = matches!(on.watcher.call(&["EXEC"]), Value::Null | Value::NullArray);
         seen.add(Effect::Watch, if is_broken { "broken" } else { "" }.to_owned());
