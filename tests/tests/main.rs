@@ -171,6 +171,7 @@ mod replication_steered;
 mod replication_strange;
 mod replication_stream;
 mod replication_wire;
+mod role_changes;
 mod rolling_upgrade;
 mod sandbox;
 mod saves_cancelled;

@@ -33,6 +33,7 @@ use tokio::sync::oneshot;
 
 use crate::cluster::BusSockets;
 use crate::control::apply_config;
+use crate::control::apply_config::prepared;
 use crate::control::context::ControlHandler;
 use crate::control::server::info;
 use crate::control::users;
@@ -200,7 +201,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
 /// Takes on the rights of its user, enters its directory, opens its log and confines the process.
 fn prepare_process(config: &Config, is_daemon: bool) -> Result<Log, String> {
     user::switch_to_configured(config)?;
-    apply_config::enter_directory(config).map_err(|why| {
+    prepared::enter_directory(config).map_err(|why| {
         let path = config.show(b"dir").unwrap_or_default();
         format!("Can't chdir to '{}': {why}", String::from_utf8_lossy(&path))
     })?;
@@ -343,7 +344,7 @@ fn prepare(
     let begun = begun.and_then(|()| crash_report::begin(server));
     begun
         .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
-    let contexts = apply_config::prepare_tls(server, &server.config)
+    let contexts = prepared::prepare_tls(server, &server.config)
         .map_err(|why| fail(format!("Failed to configure TLS: {why}")))?;
     server.tls.change(contexts, server.keyspace.clock().monotonic_us());
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
