@@ -67,11 +67,23 @@ impl Unit {
         })
     }
 
+    /// Commits what its commands did so far, in a record of its own, before a step that decides
+    /// whether anything is recorded. Behind `become_final`, with the world: nobody sees the half.
+    pub fn commit_so_far(&mut self) -> Result<(), Refusal> {
+        let wakes = PendingWakes::default();
+        self.committed = self.commit(&wakes)?;
+        self.server.mailboxes.wake(&wakes);
+        self.tx.renew();
+        self.forget();
+        Ok(())
+    }
+
     /// Commits what its commands did; what its reply must wait for.
     pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
         let server = self.server;
         let append = |tx: &mut Tx, record: &[u8]| publish::append_own(server, wakes, tx, record);
-        self.commit_by(wakes, true, append)
+        let seen = self.commit_by(wakes, true, append)?;
+        Ok(if seen.lsn > self.committed.lsn { seen } else { self.committed })
     }
 
     /// Commits the unit; `append` takes the record, in which the program's own commands stand if it

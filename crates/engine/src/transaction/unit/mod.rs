@@ -39,6 +39,7 @@ use crate::clients::client_id::ClientId;
 use crate::commit::blocking;
 use crate::commit::handler::{Ended, HandlerCall};
 use crate::commit::publish;
+use crate::journal::Seen;
 use crate::limits::slot_map::SlotAccess;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
@@ -204,6 +205,8 @@ pub struct Unit {
     has_seen: bool,
     /// There once it did what cannot be undone.
     finality: Option<Finality>,
+    /// What its reply must wait for of what was committed before its end.
+    committed: Seen,
 }
 
 /// So many bytes of remarks are kept; beyond that they are made at once, and made again by a unit
@@ -258,6 +261,7 @@ impl Unit {
             begins_offloaded: false,
             has_seen: false,
             finality: None,
+            committed: Seen::default(),
         }
     }
 
@@ -478,7 +482,7 @@ impl Unit {
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.tx.renew();
-        self.shortage = None;
+        (self.shortage, self.committed) = (None, Seen::default());
         self.forget();
     }
 

@@ -1,7 +1,8 @@
 //! REPLICAOF: which primary the server follows.
 //!
 //! Invariant: within EXEC the world is let go of, until all of the stream is applied, only where
-//! the transaction has neither changed nor seen data yet: no client sees half of it.
+//! the transaction has neither changed nor seen data yet: no client sees half of it. What a
+//! transaction has changed is of the history that ends here, and is recorded before.
 
 use commands::declare::{Command, Flags, Group, Plan, Spec, exactly};
 use engine::runtime::background::wait_for_client;
@@ -77,6 +78,7 @@ fn replicaof(
     };
     unit.tx.require_world()?;
     let may_release_world = unit.may_release_world();
+    unit.commit_so_far()?;
     let done = unit.tx.lend_world(|world| {
         let change = RoleChange { target, client: &client, may_release_world };
         server.links.replicaof(server, change, world)
