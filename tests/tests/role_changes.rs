@@ -122,7 +122,9 @@ fn a_transaction_that_promotes_sees_one_moment() {
             if is_watched {
                 check(&mut client, "> WATCH other\nOK");
             }
-            ["MULTI", "GET count", "REPLICAOF NO ONE", "GET count"].map(|it| ask(&mut client, it));
+            for line in ["MULTI", "GET count", "REPLICAOF NO ONE", "GET count"] {
+                ask(&mut client, line);
+            }
             let told = ask(&mut client, "EXEC");
             let lines: Vec<&str> = told.lines().collect();
             assert_eq!(lines[1], "2) OK", "{told}");

@@ -150,7 +150,7 @@ impl Way {
                 render(&scene.actor.receive())
             }
             Self::Pipelined | Self::ShortTurns | Self::Batched => {
-                pipelined(&mut scene.actor, words, PADS.map(expand))
+                pipelined(&mut scene.actor, words, &PADS.map(expand))
             }
             Self::BatchedScript => pipelined_scripts(&mut scene.actor, &words, keys),
             Self::Paused => paused(scene, &words),
@@ -200,7 +200,7 @@ type Words = Vec<Vec<u8>>;
 const PADS: [&str; 3] = ["STRLEN pad", "STRLEN pad2", "STRLEN pad"];
 
 /// Amid these.
-fn pipelined(actor: &mut Client, words: Words, pads: [Words; 3]) -> String {
+fn pipelined(actor: &mut Client, words: Words, pads: &[Words; 3]) -> String {
     let commands = [&pads[..], &[words], &pads[..]].concat();
     let replies = actor.pipeline(&commands);
     assert!(replies[..3].iter().chain(&replies[4..]).all(|it| *it == Value::Integer(3)));
@@ -211,7 +211,7 @@ fn pipelined(actor: &mut Client, words: Words, pads: [Words; 3]) -> String {
 fn pipelined_scripts(actor: &mut Client, words: &Words, keys: &[Vec<u8>]) -> String {
     let call = |words: &Words, keys: &[Vec<u8>]| eval("return redis.call(COMMAND)", words, keys);
     let pads = PADS.map(expand).map(|words| call(&words, &words[1..]));
-    pipelined(actor, call(words, keys), pads)
+    pipelined(actor, call(words, keys), &pads)
 }
 
 /// Has a script call this, whose first argument is its only key.

@@ -106,7 +106,7 @@ pub(super) fn prepare_workers(
     config: &Config,
 ) -> Result<Prepared, String> {
     let before = server.threads.worker_count();
-    let size = server.threads.cores.workforce(config.get(WORKER_THREADS)).workers;
+    let size = server.threads.cores.worker_count(config.get(WORKER_THREADS)).workers;
     let resized = server.worker_pool.resize(server, size);
     resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error))
 }
@@ -163,7 +163,7 @@ pub(crate) fn prepare_tls(
     let contexts = tls::Contexts::build(&settings_of(config), server.keyspace.clock());
     let contexts = contexts.map_err(|refusal| refusal.to_string())?;
     let begun =
-        server.tls.begin(server.threads.cores.workforce(config.get(WORKER_THREADS)).workers);
+        server.tls.begin(server.threads.cores.worker_count(config.get(WORKER_THREADS)).workers);
     begun.map_err(|error| format!("Cannot start the threads of handshakes: {}", plain(&error)))?;
     Ok(Some(Arc::new(contexts)))
 }
