@@ -31,8 +31,8 @@ const SHAPES: [Shape; 4] = [
     Shape { requests: 12, way: Way::Script, relatives: 0 },
     Shape { requests: 12, way: Way::Plain, relatives: 20 },
 ];
-/// Groups that share the commands.
-const GROUPS: usize = 2;
+/// Groups that share the commands: most of the time is waited, for data that come anew.
+const GROUPS: usize = 4;
 
 /// Commands that write and are not drawn, with the reason.
 const ELSEWHERE: &[(&str, &str)] = &[
