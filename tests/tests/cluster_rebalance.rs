@@ -150,6 +150,15 @@ fn a_replica_plans_as_its_primary_does() {
     assert_eq!(refused, format!("(error) ERR The node {} is not a master", id(&replica)));
 }
 
+/// Has the clients stop, also where an assertion fails meanwhile: the scope waits for them.
+struct StopsAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopsAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Raises keys while something is done: how often each was raised, by what was acknowledged.
 fn with_writers(nodes: &[Server], keys: &[String], doing: impl FnOnce()) -> BTreeMap<String, i64> {
     let stop = AtomicBool::new(false);
@@ -169,8 +178,10 @@ fn with_writers(nodes: &[Server], keys: &[String], doing: impl FnOnce()) -> BTre
             raised
         };
         let writers: Vec<_> = (0..2).map(|writer| scope.spawn(move || write(writer))).collect();
-        doing();
-        stop.store(true, Ordering::Relaxed);
+        {
+            let _stops = StopsAtEnd(&stop);
+            doing();
+        }
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     })
 }
@@ -234,6 +245,7 @@ fn goes_on(nodes: &[Server], keys: &[String]) {
     let value = "x".repeat(500);
     assert_eq!(ask(&nodes[0], "CONFIG SET cluster-slot-move-rate 0"), "OK");
     are_there(nodes, keys, &value);
+    eventually("what came in vain is dropped", || nodes.iter().map(dbsize).sum::<i64>() == 600);
     eventually("a rebalance may begin again", || {
         ask(&nodes[1], "CLUSTER REBALANCE BY KEYS THRESHOLD 5").starts_with("1)")
     });
@@ -266,6 +278,7 @@ fn a_node_that_dies_costs_its_moves_and_no_key() {
     let dead = nodes[2].port();
     let dead_id = id(&nodes[2]);
     nodes[2].kill();
+    assert_eq!(ask(&nodes[0], "CONFIG SET cluster-slot-move-rate 0"), "OK");
     let told = ending(&nodes[1]);
     assert_eq!(text(&told, "state"), "failed", "{told:?}");
     for step in list(&told, "moves") {
@@ -330,10 +343,9 @@ fn hot_slots_are_spread_by_the_time_that_requests_take() {
                 }
             }
         });
-        let plans = ["HOTSLOTS", "LOAD"]
-            .map(|by| rebalance(&nodes[1], &format!("BY {by} DURATION 1 THRESHOLD 30 DRYRUN")));
-        stop.store(true, Ordering::Relaxed);
-        plans
+        let _stops = StopsAtEnd(&stop);
+        ["HOTSLOTS", "LOAD"]
+            .map(|by| rebalance(&nodes[1], &format!("BY {by} DURATION 1 THRESHOLD 30 DRYRUN")))
     });
     for plan in plans {
         let before = of_nodes(&plan, "before");
@@ -348,6 +360,47 @@ fn hot_slots_are_spread_by_the_time_that_requests_take() {
             }
         }
     }
+}
+
+/// One node looks, the others leave that to it; no more slots move than may.
+#[test]
+fn slots_are_shared_out_without_an_order() {
+    let nodes = cluster(&["--cluster-auto-rebalance-interval", "1"]);
+    let keys = fill(&nodes, 300, "x");
+    for node in &nodes {
+        assert_eq!(ask(node, "CONFIG SET cluster-auto-rebalance-limit 20"), "OK");
+        assert_eq!(ask(node, "CONFIG SET cluster-auto-rebalance keys"), "OK");
+    }
+    let first = nodes.iter().min_by_key(|node| id(node)).unwrap();
+    eventually("a look has had slots moved", || {
+        ask(first, "CLUSTER REBALANCE STATUS").contains("success") && dbsize(&nodes[0]) < 300
+    });
+    let moved = |plan: &Value| {
+        let ranges = list(plan, "moves").iter().map(|step| text(step, "slot-ranges"));
+        let of_ranges = |ranges: String| {
+            let bounds = ranges.split(' ').map(|range| range.split_once('-').unwrap());
+            let count = |(first, last): (&str, &str)| {
+                last.parse::<i64>().unwrap() - first.parse::<i64>().unwrap() + 1
+            };
+            bounds.map(count).sum::<i64>()
+        };
+        ranges.map(of_ranges).sum::<i64>()
+    };
+    assert!(moved(&rebalance(first, "STATUS")) <= 20);
+    for node in nodes.iter().filter(|node| id(node) != id(first)) {
+        assert_eq!(ask(node, "CLUSTER REBALANCE STATUS"), "(nil)");
+    }
+    for node in &nodes {
+        assert_eq!(ask(node, "CONFIG SET cluster-auto-rebalance-limit 1000"), "OK");
+    }
+    eventually("none is far from its share", || {
+        let now = of_nodes(&rebalance(first, "STATUS"), "before");
+        now.values().all(|keys| (80..=120).contains(keys))
+    });
+    for node in &nodes {
+        assert_eq!(ask(node, "CONFIG SET cluster-auto-rebalance no"), "OK");
+    }
+    are_there(&nodes, &keys, "x");
 }
 
 /// Slots leave a node of Valkey by the words that both know.

@@ -105,7 +105,8 @@ fn primaries(start: ClusterContext, order: &RebalanceOrder) -> Result<Vec<AskedN
     for record in records.iter().filter(is_primary) {
         let id = record.id;
         let named = order.weights.iter().rev().find(|(named, _)| *named == id);
-        let weight = named.map_or(1, |(_, weight)| *weight);
+        let is_given = order.fills_empty || !record.slots.is_empty();
+        let weight = named.map_or(u16::from(is_given), |(_, weight)| *weight);
         let is_failing = record.flags.intersects(NodeFlags::PFAIL.with(NodeFlags::FAIL));
         // A node that has nothing and gets nothing is not asked.
         if record.slots.is_empty() && (weight == 0 || is_failing) {

@@ -4,11 +4,12 @@
 //! Invariants: a node makes or carries out one plan at a time; a move that fails leaves its slots
 //! where they were, and the others go on.
 
+mod automatic;
 mod carry_out;
 mod figures;
 mod source;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -50,8 +51,10 @@ impl RebalanceBy {
 pub(crate) struct RebalanceOrder {
     pub(crate) by: RebalanceBy,
     pub(crate) bounds: RebalanceBounds,
-    /// Weights that are not 1.
+    /// Weights that were named.
     pub(crate) weights: Vec<(NodeId, u16)>,
+    /// Whether primaries that have no slot get some, too.
+    pub(crate) fills_empty: bool,
     /// So long requests are watched where time counts.
     pub(crate) duration: Duration,
     /// Whether a plan is all that is wanted.
@@ -153,6 +156,8 @@ pub(crate) struct Rebalancer {
     underway: Mutex<Option<Arc<AtomicBool>>>,
     /// The last plan that was to be carried out.
     last: Mutex<Option<Arc<RebalanceRun>>>,
+    /// When this node last looked without an order, on the monotonic clock.
+    looked_us: AtomicI64,
 }
 
 /// The leave to plan and to move, given back when it goes.
@@ -193,7 +198,10 @@ impl Rebalancer {
         let run = Arc::new(RebalanceRun::new(order, plan));
         if !order.is_dry {
             rebalancer.lock_last().replace(Arc::clone(&run));
-            start_moves(start, Arc::clone(&run), turn)?;
+            match run.plan.moves.is_empty() {
+                true => run.end(),
+                false => start_moves(start, Arc::clone(&run), turn)?,
+            }
         }
         Ok(run)
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{NodeId, PlannedMove, Slot};
+use cluster::{NodeId, PlannedMove, Slot, SlotSet};
 use proto::value::Value;
 
 use super::StepState;
@@ -132,11 +132,19 @@ fn state(job: &Value) -> StepState {
 
 /// What is told of a move, if it is this one.
 fn told(job: &Value, planned: &PlannedMove) -> Option<ToldMove> {
-    let of_range = |(first, last): (Slot, Slot)| format!("{first}-{last}");
-    let ranges: Vec<String> = planned.slots.ranges().into_iter().map(of_range).collect();
     let is_it = text(job, "operation") == b"EXPORT"
         && text(job, "target_node") == planned.target.as_str().as_bytes()
-        && text(job, "slot_ranges") == ranges.join(" ").as_bytes();
+        && slots(text(job, "slot_ranges")) == planned.slots;
     let string = |name| String::from_utf8_lossy(text(job, name)).into_owned();
     is_it.then(|| ToldMove { state: state(job), message: string("message"), name: string("name") })
+}
+
+/// The slots of ranges with blanks between them.
+fn slots(ranges: &[u8]) -> SlotSet {
+    let ranges = String::from_utf8_lossy(ranges).into_owned();
+    let numbers = ranges.split(' ').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse::<u16>().ok()?..=last.parse::<u16>().ok()?)
+    });
+    numbers.flatten().filter_map(Slot::new).collect()
 }

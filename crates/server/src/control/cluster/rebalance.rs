@@ -137,7 +137,7 @@ fn order(args: Args<'_>) -> Result<RebalanceOrder, Refusal> {
     }
     let bounds = RebalanceBounds { threshold: threshold as u8, slots_max: limit as usize };
     let duration = Duration::from_secs(duration.unsigned_abs());
-    Ok(RebalanceOrder { by, bounds, weights, duration, is_dry })
+    Ok(RebalanceOrder { by, bounds, weights, fills_empty: true, duration, is_dry })
 }
 
 /// The number behind an option.
