@@ -35,18 +35,20 @@ impl Rebalancer {
         };
         let (now_us, looked_us) =
             (server.keyspace.clock().monotonic_us(), &node.rebalancer.looked_us);
-        let looks = by.is_some() && node.look(is_chosen) == Some(true);
-        let Some(by) = by.filter(|_| looks) else {
-            // The first look comes an interval after a node is to look.
+        let interval_us = config.get(CLUSTER_AUTO_REBALANCE_INTERVAL).saturating_mul(1_000_000);
+        let passed_us = (now_us - looked_us.load(Ordering::Relaxed)).unsigned_abs();
+        let Some(by) = by else {
+            // The first look comes an interval after the directive.
             looked_us.store(now_us, Ordering::Relaxed);
             return;
         };
-        let interval_us = config.get(CLUSTER_AUTO_REBALANCE_INTERVAL).saturating_mul(1_000_000);
-        let passed_us = now_us - looked_us.load(Ordering::Relaxed);
-        if passed_us.unsigned_abs() < interval_us {
+        if passed_us < interval_us {
             return;
         }
         looked_us.store(now_us, Ordering::Relaxed);
+        if node.look(is_chosen) != Some(true) {
+            return;
+        }
         let bounds = RebalanceBounds {
             threshold: config.get(CLUSTER_AUTO_REBALANCE_THRESHOLD),
             slots_max: config.get(CLUSTER_AUTO_REBALANCE_LIMIT),

@@ -18,8 +18,11 @@ use crate::cluster::start::ClusterContext;
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A source that cannot be asked in so many looks has lost its move.
-const MISSES_MAX: u32 = 250;
+/// A source is asked once in so many looks.
+const LOOKS_PER_QUESTION: u64 = 10;
+
+/// A source that cannot be asked so often in a row has lost its move.
+const MISSES_MAX: u32 = 25;
 
 /// Begins the thread that has the moves done.
 pub(super) fn start_moves(
@@ -57,58 +60,65 @@ struct MovesUnderWay {
 
 impl MovesUnderWay {
     fn carry_out(mut self, turn: &RebalanceTurn) {
-        loop {
+        for round in 0_u64.. {
             let is_cancelled = turn.is_cancelled();
-            for step in self.of(StepState::Running) {
-                if is_cancelled {
+            let asks = round.is_multiple_of(LOOKS_PER_QUESTION);
+            for step in self.run.steps(StepState::Running) {
+                if asks && is_cancelled {
                     self.sources.cancel(&self.run.plan.moves[step]);
                 }
-                self.look(step);
+                self.look(step, asks);
             }
-            for step in self.of(StepState::Waiting) {
-                match is_cancelled {
-                    true => self.run.set(step, StepState::Cancelled, String::new()),
-                    false => self.begin_if_idle(step),
-                }
+            match is_cancelled {
+                true => self.cancel_waiting(),
+                false => self.begin_idle(),
             }
-            if self.of(StepState::Running).is_empty() && self.of(StepState::Waiting).is_empty() {
+            let is_left = |state| !self.run.steps(state).is_empty();
+            if !is_left(StepState::Running) && !is_left(StepState::Waiting) {
                 return;
             }
             sleep(LOOK);
         }
     }
 
-    fn of(&self, state: StepState) -> Vec<usize> {
-        let all = self.run.progress().into_iter().enumerate();
-        all.filter(|(_, step)| step.state == state).map(|(index, _)| index).collect()
+    fn cancel_waiting(&self) {
+        let waiting = self.run.steps(StepState::Waiting).into_iter();
+        waiting.for_each(|step| self.run.set(step, StepState::Cancelled, String::new()));
     }
 
-    /// Begins a move, unless one of its nodes has another to do.
-    fn begin_if_idle(&mut self, step: usize) {
-        let planned = self.run.plan.moves[step].clone();
-        let ends = [planned.source, planned.target];
-        let is_busy = |running: usize| {
-            let other = &self.run.plan.moves[running];
-            ends.contains(&other.source) || ends.contains(&other.target)
-        };
-        if self.of(StepState::Running).into_iter().any(is_busy) {
-            return;
-        }
-        let begun = match ends.into_iter().find(|node| self.has_failed(*node)) {
-            Some(node) => Err(format!("The node {node} is failing")),
-            None => self.sources.begin(&planned),
-        };
-        match begun {
-            Ok(()) => self.run.set(step, StepState::Running, String::new()),
-            Err(why) => self.end(step, StepState::Failed, why),
+    /// Begins the moves whose nodes have no other to do.
+    fn begin_idle(&mut self) {
+        let ends = |planned: &PlannedMove| [planned.source, planned.target];
+        let running = self.run.steps(StepState::Running).into_iter();
+        let mut busy: Vec<NodeId> =
+            running.flat_map(|step| ends(&self.run.plan.moves[step])).collect();
+        for step in self.run.steps(StepState::Waiting) {
+            let planned = self.run.plan.moves[step].clone();
+            if ends(&planned).iter().any(|node| busy.contains(node)) {
+                continue;
+            }
+            let begun = match ends(&planned).into_iter().find(|node| self.has_failed(*node)) {
+                Some(node) => Err(format!("The node {node} is failing")),
+                None => self.sources.begin(&planned),
+            };
+            match begun {
+                Ok(()) => {
+                    busy.extend(ends(&planned));
+                    self.run.set(step, StepState::Running, String::new());
+                }
+                Err(why) => self.end(step, StepState::Failed, why),
+            }
         }
     }
 
-    /// Finds out how far a move is.
-    fn look(&mut self, step: usize) {
+    /// Finds out how far a move is: by what the bus says, and by what the source says when asked.
+    fn look(&mut self, step: usize, asks: bool) {
         let planned = self.run.plan.moves[step].clone();
         if self.is_done(&planned) {
             return self.end(step, StepState::Success, String::new());
+        }
+        if !asks {
+            return;
         }
         let miss = match self.sources.look(&planned) {
             Ok(Some(told)) if told.state == StepState::Running => {

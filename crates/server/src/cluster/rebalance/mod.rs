@@ -140,6 +140,12 @@ impl RebalanceRun {
         self.is_over.store(true, Ordering::Release);
     }
 
+    /// The moves that are in a state.
+    fn steps(&self, state: StepState) -> Vec<usize> {
+        let all = self.lock();
+        (0..all.len()).filter(|step| all[*step].state == state).collect()
+    }
+
     fn set(&self, step: usize, state: StepState, message: String) {
         self.lock()[step] = StepProgress { state, message };
     }
