@@ -172,6 +172,7 @@ fn with_writers(nodes: &[Server], keys: &[String], doing: impl FnOnce()) -> BTre
                 }
                 match follow(&all, &nodes[writer], &["INCR", key]) {
                     Value::Integer(_) => *raised.entry(key.clone()).or_insert(0) += 1,
+                    Value::Error(line) => assert!(!line.starts_with(b"ASK")),
                     other => panic!("{other:?}"),
                 }
             }
@@ -221,10 +222,9 @@ fn slots_go_from_a_node_without_weight_no_more_than_may() {
     rebalance(&nodes[0], &format!("BY SLOTS WEIGHT {leaving} 0 LIMIT 300"));
     assert_eq!(text(&ending(&nodes[0]), "state"), "success");
     eventually("the nodes agree", || {
-        let mut ranges = owners(&nodes[2]).into_iter();
-        let has = |it: (i64, i64, i64)| it.2 == i64::from(nodes[1].port());
-        let sum: i64 = ranges.by_ref().filter(|it| has(*it)).map(|it| it.1 - it.0 + 1).sum();
-        sum == 5462 - 300
+        let ranges = owners(&nodes[2]).into_iter();
+        let of_leaving = ranges.filter(|it| it.2 == i64::from(nodes[1].port()));
+        of_leaving.map(|it| it.1 - it.0 + 1).sum::<i64>() == 5462 - 300
     });
 }
 
@@ -261,8 +261,8 @@ fn a_rebalance_that_is_cancelled_leaves_the_rest_where_it_was() {
     let busy = "(error) ERR A rebalance is under way";
     assert_eq!(ask(&nodes[1], "CLUSTER REBALANCE"), busy);
     // Another node sees slots on the move.
-    let moving = format!("(error) ERR node {}: slots are on the move", id(&nodes[0]));
-    assert_eq!(ask(&nodes[2], "CLUSTER REBALANCE"), moving);
+    let refused = ask(&nodes[2], "CLUSTER REBALANCE");
+    assert!(refused.ends_with(": slots are on the move"), "{refused}");
     assert_eq!(ask(&nodes[1], "CLUSTER REBALANCE CANCEL"), "OK");
     let told = ending(&nodes[1]);
     assert_eq!(text(&told, "state"), "cancelled", "{told:?}");
@@ -427,6 +427,9 @@ fn what_is_asked_wrongly_is_refused() {
     assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
     await_whole(&[&node], 1);
     let nowhere = "0123456789012345678901234567890123456789";
+    let (unknown, negative) = (format!("WEIGHT {nowhere} 1"), format!("WEIGHT {nowhere} -1"));
+    let (not_known, alone) =
+        (format!("ERR Unknown node {nowhere}"), format!("WEIGHT {} 0", id(&node)));
     let cases = [
         ("BY", "ERR syntax error"),
         ("BY CHANCE", "ERR syntax error"),
@@ -438,9 +441,9 @@ fn what_is_asked_wrongly_is_refused() {
         ("DURATION 301", "ERR DURATION must be between 1 and 300"),
         ("WEIGHT", "ERR syntax error"),
         ("WEIGHT abc 1", "ERR Unknown node abc"),
-        (&format!("WEIGHT {nowhere} 1"), &format!("ERR Unknown node {nowhere}")),
-        (&format!("WEIGHT {nowhere} -1"), "ERR WEIGHT must be between 0 and 1000"),
-        (&format!("WEIGHT {} 0", id(&node)), "ERR No node may have slots by these weights"),
+        (unknown.as_str(), not_known.as_str()),
+        (negative.as_str(), "ERR WEIGHT must be between 0 and 1000"),
+        (alone.as_str(), "ERR No node may have slots by these weights"),
         ("CANCEL", "ERR No rebalance is under way"),
         ("STATUS ALL", "ERR wrong number of arguments for 'cluster|rebalance' command"),
     ];
