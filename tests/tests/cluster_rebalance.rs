@@ -453,6 +453,7 @@ fn what_is_asked_wrongly_is_refused() {
         assert_eq!(said, format!("(error) {error}"), "{words}");
     }
     // One node alone has all there is.
+    assert_eq!(text(&rebalance(&node, "DRYRUN"), "state"), "planned");
     assert_eq!(list(&rebalance(&node, "BY SLOTS"), "moves"), []);
     assert_eq!(text(&ending(&node), "state"), "success");
 }

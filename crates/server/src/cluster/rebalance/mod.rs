@@ -66,6 +66,8 @@ pub(crate) struct RebalanceRun {
     pub(crate) by: RebalanceBy,
     pub(crate) threshold: u8,
     pub(crate) plan: RebalancePlan,
+    /// Whether a plan is all that was wanted.
+    is_dry: bool,
     /// Of each move of the plan.
     progress: Mutex<Vec<StepProgress>>,
     /// Whether nothing is done for it any more.
@@ -112,6 +114,7 @@ impl RebalanceRun {
             by: order.by,
             threshold: order.bounds.threshold,
             plan,
+            is_dry: order.is_dry,
             progress: Mutex::new(progress),
             is_over: AtomicBool::new(false),
         }
@@ -128,7 +131,7 @@ impl RebalanceRun {
         let all = self.lock();
         let any = |state| all.iter().any(|step| step.state == state);
         match () {
-            () if any(StepState::Planned) => StepState::Planned,
+            () if self.is_dry => StepState::Planned,
             () if !is_over => StepState::Running,
             () if any(StepState::Cancelled) => StepState::Cancelled,
             () if any(StepState::Failed) => StepState::Failed,
