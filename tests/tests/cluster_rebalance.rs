@@ -137,17 +137,17 @@ fn a_replica_plans_as_its_primary_does() {
     meet(&nodes[0], &replica);
     let all = [&nodes[0], &nodes[1], &nodes[2], &replica];
     await_whole(&all, 4);
-    assert_eq!(ask(&replica, &format!("CLUSTER REPLICATE {}", id(&nodes[0]))), "OK");
+    let (first, name) = (id(&nodes[0]), id(&replica));
+    assert_eq!(ask(&replica, &format!("CLUSTER REPLICATE {first}")), "OK");
     eventually("all know the replica", || {
-        let replicas = format!("CLUSTER REPLICAS {}", id(&nodes[0]));
-        all.iter().all(|node| ask(node, &replicas).contains(&id(&replica)))
+        all.iter().all(|node| ask(node, &format!("CLUSTER REPLICAS {first}")).contains(&name))
     });
     assert_eq!(rebalance(&replica, "DRYRUN"), rebalance(&nodes[0], "DRYRUN"));
     rebalance(&replica, "THRESHOLD 5");
     assert_eq!(text(&ending(&replica), "state"), "success");
     is_even(&nodes, 300);
-    let refused = ask(&nodes[0], &format!("CLUSTER REBALANCE WEIGHT {} 1", id(&replica)));
-    assert_eq!(refused, format!("(error) ERR The node {} is not a master", id(&replica)));
+    let refused = ask(&nodes[0], &format!("CLUSTER REBALANCE WEIGHT {name} 1"));
+    assert_eq!(refused, format!("(error) ERR The node {name} is not a master"));
 }
 
 /// Has the clients stop, also where an assertion fails meanwhile: the scope waits for them.
