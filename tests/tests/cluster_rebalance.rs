@@ -417,6 +417,44 @@ fn a_node_of_valkey_gives_slots_and_takes_some() {
     are_there(&nodes, &keys, "x");
 }
 
+/// All words, in both protocols.
+#[test]
+fn a_plan_is_told_as_a_map() {
+    let node = APUS.node(&["--cluster-slot-stats-enabled", "yes"]);
+    assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+    await_whole(&[&node], 1);
+    assert_eq!(ask(&node, "SET foo 1"), "OK");
+    assert_eq!(list(&rebalance(&node, "BY SLOTS"), "moves"), []);
+    let weight = format!("BY KEYS WEIGHT {} 3 LIMIT 5 THRESHOLD 7 DRYRUN", id(&node));
+    let lines = [
+        "BY SLOTS DRYRUN",
+        "BY MEMORY DRYRUN",
+        "BY LOAD DURATION 1 DRYRUN",
+        "BY HOTSLOTS DURATION 1 DRYRUN",
+        "STATUS",
+        &weight,
+    ];
+    for line in lines {
+        let words = format!("CLUSTER REBALANCE {line}");
+        let words: Vec<&str> = words.split(' ').collect();
+        let flat = rebalance(&node, line);
+        let Value::Map(pairs) = node.client3().call(&words) else { panic!("{line}: a map") };
+        let names: Vec<&[u8]> = pairs.iter().map(|(name, _)| name.as_bytes().unwrap()).collect();
+        let Value::Array(flat) = flat else { panic!("{line}: pairs") };
+        let of_flat: Vec<&[u8]> = flat.chunks(2).map(|pair| pair[0].as_bytes().unwrap()).collect();
+        assert_eq!(names, of_flat, "{line}");
+    }
+    for mut client in [node.client(), node.client3()] {
+        let Value::Array(slots) = client.call(&["CLUSTER", "REBALANCE", "SLOT-MEMORY"]) else {
+            panic!("a list of slots")
+        };
+        let Value::Array(row) = &slots[0] else { panic!("{slots:?}") };
+        assert_eq!((slots.len(), &row[0]), (1, &Value::Integer(12182)));
+        let refused = ask_by(&mut client, "CLUSTER REBALANCE CANCEL");
+        assert_eq!(refused, "(error) ERR No rebalance is under way");
+    }
+}
+
 #[test]
 fn what_is_asked_wrongly_is_refused() {
     let alone = Server::start(&[]);

@@ -119,6 +119,11 @@ fn any_nodes() -> impl Strategy<Value = Vec<(u16, Vec<u64>)>> {
     prop::collection::vec(node, 1..8)
 }
 
+fn nodes_of_small_slots() -> impl Strategy<Value = Vec<(u16, Vec<u64>)>> {
+    let node = (1..4_u16, prop::collection::vec(0..10_u64, 0..300));
+    prop::collection::vec(node, 2..7)
+}
+
 proptest! {
     #[test]
     fn a_plan_can_be_carried_out_and_comes_to_what_was_said(
@@ -165,7 +170,7 @@ proptest! {
 
     #[test]
     fn all_come_within_the_threshold_where_slots_are_small(
-        figures in prop::collection::vec((1..4_u16, prop::collection::vec(0..10_u64, 0..300)), 2..7),
+        figures in nodes_of_small_slots(),
         threshold in 5..30_u8,
     ) {
         let whole: u64 = figures.iter().flat_map(|(_, it)| it).sum();

@@ -1,4 +1,4 @@
-//! A rebalance without an order, as `cluster-auto-rebalance` says: one node looks from time to time.
+//! A rebalance without an order, as `cluster-auto-rebalance` says: a node looks from time to time.
 //!
 //! Invariants: of the nodes that see the same table one looks, the primary with slots whose name is
 //! the smallest; the thread that tells this node the time never waits for a look.
