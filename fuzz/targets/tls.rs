@@ -64,7 +64,7 @@ impl Peer {
         }
     }
 
-    /// Has it say something, and perhaps that this was all.
+    /// Has the peer say something, and perhaps that this was all.
     fn speak(&mut self, is_last: bool) {
         let mut room = [0; 4 * OVERHEAD_MAX];
         if let Ok(length) = self.session.seal(&mut self.come, b"+OK\r\n", &mut room) {

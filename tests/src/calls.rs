@@ -125,8 +125,8 @@ fn note(resp3: bool, args: Args<'_>) {
     words().skip(1).for_each(|(_, word)| notes.add(format!("{call} {}", upper(word))));
 }
 
-/// Whether it may be a command or an option: letters, and at most one digit, as in DIFF1. Without
-/// this the numbers and the keys of a test would fill the notes.
+/// Whether a word may be a command or an option: letters, and at most one digit, as in DIFF1.
+/// Without this the numbers and the keys of a test would fill the notes.
 fn is_word(bytes: &[u8]) -> bool {
     let (mut has_letter, mut digits) = (false, 0);
     for byte in bytes {

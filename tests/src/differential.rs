@@ -24,7 +24,7 @@ pub type Command = Vec<Vec<u8>>;
 
 /// A difference that is on purpose.
 pub struct Exception {
-    /// Why it is.
+    /// Why there is an exception.
     pub reason: &'static str,
     /// Whether a command and its two replies (ours first) are a case of it.
     pub applies: fn(&Command, &Value, &Value) -> bool,

@@ -95,7 +95,7 @@ impl Writer {
         let mut told = Told { acknowledged: self.done, sent: self.done, times: Vec::new() };
         // A writer that comes late finds no server.
         if let Ok(client) = Client::try_connect(port) {
-            // However it ended: what was told counts.
+            // However the writing ended: what was told counts.
             let _ = self.write_on(client, limit, &mut told);
         }
         told

@@ -21,7 +21,7 @@ pub struct Memcached {
 }
 
 impl Memcached {
-    /// Starts it with these further arguments.
+    /// Starts a server with these further arguments.
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_program(&environment::recorded("memcached"), &[], arguments)
     }
@@ -59,7 +59,7 @@ impl Memcached {
         self.port
     }
 
-    /// All it has printed.
+    /// All that the server has printed.
     pub fn log(&self) -> String {
         self.process.log()
     }

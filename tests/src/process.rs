@@ -90,7 +90,7 @@ impl Process {
         }
     }
 
-    /// Whether it has; then all that it logged is there.
+    /// Whether the process has ended; then all that it logged is there.
     pub(crate) fn has_ended(&mut self) -> bool {
         let has_ended = self.child.try_wait().expect("a child can be asked for").is_some();
         if has_ended {

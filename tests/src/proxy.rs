@@ -78,7 +78,7 @@ impl Proxy {
         Self { port, state, listener: Some(listener) }
     }
 
-    /// Where it listens.
+    /// The port on which the proxy listens.
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -115,7 +115,7 @@ impl Sentinel {
         std::fs::read_to_string(self.folder.path().join(FILE)).expect("its file is there")
     }
 
-    /// All it has logged.
+    /// All that the Sentinel has logged.
     pub fn log(&self) -> String {
         self.process.log()
     }
@@ -183,7 +183,7 @@ impl Sentinel {
         self.process.wait()
     }
 
-    /// Ends it, unless it has ended, and starts a program with the file that it leaves.
+    /// Ends the Sentinel, unless it has ended, and starts a program with the file that it leaves.
     pub fn hand_over(mut self, to: SentinelProgram) -> Sentinel {
         if !self.process.has_ended() {
             self.signal(Signal::TERM);

@@ -20,7 +20,7 @@ use crate::process::{PATIENCE, Process};
 pub struct Server {
     process: Process,
     program: PathBuf,
-    /// What it was started with, for a start in the same folder again.
+    /// What the server was started with, for a start in the same folder again.
     arguments: Vec<String>,
     port: u16,
     /// The password that the harness itself needs, if any.
@@ -108,7 +108,7 @@ impl Server {
         server
     }
 
-    /// Kills it, as the system would: without a word before.
+    /// Kills the server, as the system would: without a word before.
     pub fn kill(&mut self) {
         self.process.kill();
     }
@@ -123,7 +123,8 @@ impl Server {
         self.process.has_ended()
     }
 
-    /// Starts it again after its end, with the arguments it had, in the folder as it was left.
+    /// Starts the server again after its end, with the arguments it had, in the folder as it was
+    /// left.
     pub fn restart(&mut self) {
         self.restart_hastily();
         self.become_ready();
@@ -166,7 +167,7 @@ impl Server {
         self.port
     }
 
-    /// Whether it is a real server, not the one under test.
+    /// Whether the server is a real one, not the one under test.
     pub fn is_oracle(&self) -> bool {
         self.is_oracle
     }
@@ -214,7 +215,7 @@ impl Server {
         kilobytes * 1024
     }
 
-    /// All it has logged.
+    /// All that the server has logged.
     pub fn log(&self) -> String {
         self.process.log()
     }

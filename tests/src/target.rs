@@ -38,7 +38,7 @@ struct State {
 }
 
 impl Said {
-    /// That it has done it.
+    /// The answer of a target that has done what was asked.
     pub fn ok() -> Self {
         Self::line("+OK")
     }
@@ -78,7 +78,7 @@ impl FakeTarget {
         })
     }
 
-    /// Where it listens.
+    /// The port on which the target listens.
     pub fn port(&self) -> u16 {
         self.port
     }

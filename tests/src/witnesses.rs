@@ -48,7 +48,7 @@ pub const WITNESSES: [Witness; 3] = [read, listen, keep_copies];
 pub fn look_on(port: u16, writers: &[Writer], witness: Witness) -> Vec<Seen> {
     let mut seen = vec![Seen::default(); writers.len()];
     if let Ok(client) = Client::try_connect(port) {
-        // However it ended: what was seen counts.
+        // However the watching ended: what was seen counts.
         let _ = witness(client, writers, &mut seen);
     }
     seen

@@ -134,7 +134,7 @@ fn a_command_that_waits_is_booked_when_its_wait_is_over() {
     }
 }
 
-/// Here it is refused at once, there when somebody comes to serve it.
+/// Apus refuses the command at once, Redis when somebody comes to serve it.
 #[test]
 fn a_command_that_rights_end_is_rejected_and_was_never_called() {
     for server in [Server::start(&[]), Oracle::redis82()] {

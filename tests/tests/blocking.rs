@@ -407,7 +407,7 @@ fn who_needs_many_waits_on_while_who_needs_less_is_served() {
     receives(&mut three, "1) \"a\"\n2) \"b\"\n3) \"c\"");
     assert_eq!(world.call(&["LRANGE", "k", "0", "-1"]), "1) \"d\"");
     let mut again = world.waits(&request);
-    // Behind it waits one that is content with less.
+    // Behind the client that needs three waits one that is content with less.
     let mut one = world.server.client();
     assert_eq!(render(&one.call(&["BLPOP", "k", "0"])), popped("k", "d"));
     world.waits_in(&mut one, &["BLPOP", "k", "0"]);

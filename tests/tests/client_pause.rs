@@ -187,7 +187,7 @@ fn a_pause_of_everything_ends_by_its_time() {
     }
 }
 
-/// If it waited, its client would lose patience first.
+/// A command that waited would make its client lose patience first.
 #[test]
 fn an_error_does_not_wait_for_the_end_of_a_pause() {
     for mut server in Oracle::Redis82.beside(&[]) {
@@ -270,7 +270,7 @@ fn a_unit_that_begins_again_does_so_behind_a_pause() {
             let list = text(&admin.call(&["CLIENT", "LIST"]));
             list.matches("cmd=eval").count() + list.matches("cmd=exec").count() == 2
         });
-        // Where it is quicker or slower than that, it writes before the pause or behind it, too.
+        // A script that is quicker or slower than that writes before the pause or behind it, too.
         std::thread::sleep(Duration::from_millis(200));
         assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])), "OK");
         assert!(matches!(holder.receive(), Value::Integer(1..)));

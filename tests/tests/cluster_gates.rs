@@ -210,7 +210,7 @@ fn no_way_leads_to_a_database_that_a_cluster_has_not() {
     for (line, (ours, theirs)) in LINES.iter().zip(answers[0].iter().zip(&answers[1])) {
         assert_eq!(ours, theirs, "{line}");
     }
-    // What it wrote down can be read again.
+    // What the node wrote down can be read again.
     let mut node = nodes.into_iter().next().unwrap();
     node.kill();
     node.restart();

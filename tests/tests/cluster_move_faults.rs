@@ -7,7 +7,7 @@
 use base::hash_slot::hash_slot;
 use proto::value::Value;
 use tests::client::encode;
-use tests::cluster::{Program, ask, await_whole, create, id, owners};
+use tests::cluster::{Program, ask, ask_by, await_whole, create, id, owners};
 use tests::server::eventually;
 use tests::{Client, Server};
 
@@ -329,4 +329,62 @@ fn moves_wait_for_each_other_and_leave_room_for_saves() {
     assert_eq!(cluster.from().client().info("rdb_last_bgsave_status"), "ok");
     assert_eq!(ask(cluster.from(), "CONFIG SET cluster-slot-move-rate 0"), "OK");
     eventually("all have gone", || states(cluster.from()) == ["success"; 4]);
+}
+
+/// A key that is lost at the target while it comes would come again, as no more than what the source
+/// does to it next.
+#[test]
+fn nothing_takes_keys_away_that_come() {
+    let cluster = slow(&[]);
+    let before = shown(cluster.from());
+    let (mut source, mut target) = (cluster.from().client(), cluster.to().client());
+    // RM goes by patterns, and names no key.
+    let (mut cursor, mut removed) = ("0".to_owned(), 0);
+    loop {
+        let line = format!("RM {cursor} MATCH {{foo}}* COUNT 1000");
+        let Value::Array(parts) = target.call(&line.split(' ').collect::<Vec<_>>()) else {
+            panic!("a cursor and a count")
+        };
+        cursor = String::from_utf8(parts[0].as_bytes().unwrap().to_vec()).unwrap();
+        let Value::Integer(count) = parts[1] else { panic!("a count") };
+        removed += count;
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert_eq!(removed, 0);
+    assert_eq!(ask_by(&mut source, "CONFIG SET cluster-slot-move-rate 0"), "OK");
+    assert_eq!(Cluster::ending(cluster.from()), "success");
+    cluster.await_gone();
+    assert_eq!(shown(cluster.to()), before);
+}
+
+/// Where the target has no room the move fails, and costs nothing.
+#[test]
+fn a_target_without_room_evicts_nothing_that_comes() {
+    let cluster = Cluster::start([APUS, APUS, APUS], &[]);
+    let (mut source, mut target) = (cluster.from().client(), cluster.to().client());
+    let fields: Vec<String> =
+        (0..50).map(|field| format!("f{field} {}", "v".repeat(400))).collect();
+    for number in 0..400 {
+        let line = format!("HSET {{foo}}{number} {}", fields.join(" "));
+        assert_eq!(ask_by(&mut source, &line), "(integer) 50");
+    }
+    let room = target.figure("used_memory") + (3 << 20);
+    for line in [
+        "CONFIG SET maxmemory-policy allkeys-random".to_owned(),
+        format!("CONFIG SET maxmemory {room}"),
+    ] {
+        assert_eq!(ask_by(&mut target, &line), "OK");
+    }
+    assert_eq!(ask_by(&mut source, "CONFIG SET cluster-slot-move-rate 4000000"), "OK");
+    cluster.begin();
+    let ending = Cluster::ending(cluster.from());
+    assert_eq!(ending, "failed");
+    for number in 0..400 {
+        assert_eq!(ask_by(&mut source, &format!("HLEN {{foo}}{number}")), "(integer) 50");
+    }
+    let count = format!("CLUSTER COUNTKEYSINSLOT {SLOT}");
+    eventually("the target has dropped what came", || ask_by(&mut target, &count) == "(integer) 0");
+    assert_eq!(target.info("evicted_keys"), "0");
 }

@@ -69,7 +69,7 @@ fn writers() -> Vec<Writer> {
     (0..WRITERS).map(|number| Writer::new(&format!("w{number}"))).collect()
 }
 
-/// Starts it again, now and then after one more kill in the midst of its start.
+/// Starts the server again, now and then after one more kill in the midst of its start.
 fn restart(server: &mut Server, random: &mut Random) {
     if random.below(HASTE) == 0 {
         server.restart_hastily();

@@ -65,7 +65,7 @@ const OF_ALL: [&str; 14] = [
     "Please send this to those who maintain Apus",
 ];
 
-/// Says it in one report, whole and in order.
+/// Asserts that the log has one report, whole and in order.
 #[track_caller]
 fn reports_once(log: &str) {
     let places: Vec<_> = OF_ALL.iter().map(|text| log.find(text)).collect();
@@ -114,7 +114,7 @@ fn a_crash_under_load_is_reported_whole() {
         let pipeline: Vec<Vec<u8>> =
             (0..64).map(|at| tests::client::encode(&commands[at % 2])).collect();
         let pipeline = pipeline.concat();
-        // Until it is closed.
+        // The client goes on until it is closed.
         while client.try_send_raw(&pipeline).is_ok() && client.try_call(&["PING"]).is_ok() {}
     };
     let loads: Vec<_> = (0..8).map(|number| std::thread::spawn(move || load(number))).collect();

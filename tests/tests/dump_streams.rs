@@ -226,7 +226,7 @@ fn changed_payloads_leave_sound_streams_or_none() {
         sealed.extend_from_slice(&crc64(0, &sealed).to_le_bytes());
         ours.call(&["DEL", "key"]);
         if is_ok(&restore(&mut ours, "key", &sealed)) {
-            // Whatever it is, it can be read and told.
+            // Whatever the value is, it can be read and told.
             contents(&mut ours, "key");
             let reply = restore(&mut theirs, "to", &dump(&mut ours, "key"));
             assert!(is_ok(&reply), "{reply:?}: {content:02x?}");

@@ -110,3 +110,26 @@ fn what_had_expired_is_told_before_what_was_done() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// What a command has removed before it turns out to be too much for a worker is told once, and
+/// stands in the log.
+#[test]
+fn what_goes_before_a_command_leaves_its_worker_is_told() {
+    const HASH: &str =
+        "EVAL \"for i = 1, 30000 do redis.call('HSET', KEYS[1], 'f' .. i, i) end\" 1 o";
+    let server = Server::start(&["--enable-debug-command", "yes", "--appendonly", "yes"]);
+    let (mut client, mut ear) = (server.client(), server.client());
+    say(&mut client, "CONFIG SET notify-keyspace-events EA; DEBUG SET-ACTIVE-EXPIRE 0");
+    say(&mut client, HASH);
+    say(&mut client, "HPEXPIRE o 1 FIELDS 1 f7");
+    std::thread::sleep(Duration::from_millis(5));
+    say(&mut ear, "PSUBSCRIBE __keyevent@0__:hexpired mark");
+    ear.receive();
+    let Value::Array(fields) = say(&mut client, "HRANDFIELD o 29000") else { panic!("fields") };
+    assert_eq!(fields.len(), 29_000);
+    assert_eq!(client.info("expired_subkeys"), "1");
+    say(&mut client, "PUBLISH mark 1");
+    assert_eq!(hear(&mut ear), ["hexpired o"]);
+    let digest = say(&mut client, "DEBUG DIGEST");
+    assert_eq!(say(&mut client, "DEBUG LOADAOF; DEBUG DIGEST"), digest);
+}

@@ -94,7 +94,7 @@ fn wherever_the_link_to_the_successor_is_cut_there_is_one_primary() {
     }
 }
 
-/// A successor that was busy for too long does what it is asked by who still waits for that.
+/// A successor that was busy for too long does what a primary asks that still waits for that.
 #[test]
 fn a_successor_that_is_late_is_the_primary_only_if_that_is_still_wanted() {
     for is_aborted in [false, true] {

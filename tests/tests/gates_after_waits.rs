@@ -103,6 +103,23 @@ impl Rig {
         Self { server, admin, holder }
     }
 
+    /// The key is held: a look at it stays without a reply while each worker answers others, who
+    /// came later, more than once.
+    fn await_hold(&self, mut probe: Client) {
+        let mut others: Vec<Client> = (0..4).map(|_| self.server.client()).collect();
+        probe.send(&["EXISTS", "to"]);
+        eventually("the key is held", || {
+            for _ in 0..3 {
+                others.iter_mut().for_each(|other| assert_eq!(ask(other, "PING"), "PONG"));
+            }
+            let arrival = probe.arrival(Duration::from_millis(20)).unwrap();
+            if arrival != Arrival::Silence {
+                probe.send(&["EXISTS", "to"]);
+            }
+            arrival == Arrival::Silence
+        });
+    }
+
     /// A client of a user of its own that has sent these requests and waits, and its number.
     fn send(&mut self, way: Way, requests: &[&[&str]]) -> (Client, String) {
         let admin = &mut self.admin;
@@ -119,15 +136,8 @@ impl Rig {
         match way {
             Way::Parked | Way::BegunAgain => {
                 self.holder.send(&["EVAL", HOLD, "1", "to"]);
-                let mut probe = self.server.client();
-                probe.send(&["EXISTS", "to"]);
-                eventually("the key is held", || {
-                    let arrival = probe.arrival(Duration::from_millis(20)).unwrap();
-                    if arrival != Arrival::Silence {
-                        probe.send(&["EXISTS", "to"]);
-                    }
-                    arrival == Arrival::Silence
-                });
+                let probe = self.server.client();
+                self.await_hold(probe);
             }
             Way::Paused => assert_eq!(ask(admin, "CLIENT PAUSE 600000 WRITE"), "OK"),
             Way::Apart => _ = ask(admin, "DEBUG FAILPOINT APART HELD"),
@@ -142,6 +152,7 @@ impl Rig {
         let last = requests[skipped][0].to_lowercase();
         eventually(&format!("{way:?} {requests:?} has come"), || {
             field(&text(&self.admin.call(&["CLIENT", "LIST", "ID", &id])), "cmd") == last
+                && (way != Way::Blocked || self.admin.info("blocked_clients") == "1")
         });
         (client, id)
     }
@@ -166,7 +177,7 @@ impl Rig {
         None
     }
 
-    /// What it waits for comes.
+    /// Brings about what the command waits for.
     fn let_go(&mut self, way: Way) {
         let line = match way {
             Way::Parked | Way::BegunAgain => "CONFIG SET maxclients 4321",

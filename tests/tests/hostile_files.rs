@@ -26,7 +26,7 @@ const REQUESTS: usize = 60;
 
 /// What a snapshot ends with: its checksum.
 const SEAL: usize = 8;
-/// What it begins with, and is known by.
+/// The bytes that a file begins with, and is known by.
 const HEAD: usize = 9;
 
 /// H51, H52: what is loaded from a changed file can be used and saved.

@@ -87,6 +87,27 @@ fn work_on_other_threads_counts() {
     assert!(!history.is_empty());
 }
 
+/// Makes a list of so many thousand elements, and pops all of them by one call.
+const MAKE: &str = "local t = {} for i = 1, 1000 do t[i] = 'v' .. i end \
+                    for i = 1, ARGV[1] do redis.call('rpush', KEYS[1], unpack(t)) end";
+const POP: &str = "return #redis.call('lpop', KEYS[1], ARGV[1] * 1000)";
+
+/// EVAL is none of the fast commands, LPOP is one.
+#[test]
+fn what_a_script_calls_is_an_event_of_its_own() {
+    let options = &["--latency-monitor-threshold", "1"][..];
+    for server in [Server::start(options), Oracle::Redis82.start(options)] {
+        let mut client = server.client();
+        client.call(&["EVAL", MAKE, "1", "k", "600"]);
+        client.call(&["LATENCY", "RESET"]);
+        let popped = client.call(&["EVAL", POP, "1", "k", "600"]);
+        assert_eq!(popped, Value::Integer(600_000));
+        let history = client.call(&["LATENCY", "HISTORY", "fast-command"]);
+        let Value::Array(samples) = &history else { panic!("samples: {history:?}") };
+        assert!(!samples.is_empty(), "{}", if server.is_oracle() { "Redis" } else { "Apus" });
+    }
+}
+
 #[test]
 fn histograms_count_every_call() {
     let server = Server::start(&[]);

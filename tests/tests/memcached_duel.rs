@@ -160,7 +160,7 @@ impl Side {
         Self { port, connection: Connection::to(port), seen: HashMap::new() }
     }
 
-    /// What it answers, and whether it closes the connection upon it.
+    /// What the server answers, and whether it closes the connection upon it.
     fn ask(&mut self, request: &Request) -> String {
         let answer = self.answer(request);
         if !self.connection.is_closed() {

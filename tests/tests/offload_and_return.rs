@@ -32,7 +32,7 @@ const OF_SESSION: [&str; 14] = [
     "SELECT 1",
 ];
 
-/// Where it stands.
+/// The places where a command may stand.
 fn queues(command: &str) -> [Vec<&str>; 5] {
     [
         vec![command, LOOP],

@@ -126,7 +126,7 @@ fn who_ceases_to_listen_has_the_limit_of_listeners_no_more() {
     }
 }
 
-/// What it asks for itself has the limit of ordinary clients, which is none.
+/// What the client asks for itself has the limit of ordinary clients, which is none.
 #[test]
 fn who_tracks_has_the_limit_of_listeners_for_what_it_is_told() {
     let limits = format!("pubsub {LIMIT} 0 0");

@@ -239,7 +239,7 @@ fn queue(storm: &Storm) -> u64 {
     repeat(storm, |stream| storm.ask(stream, &requests, replies.as_bytes()))
 }
 
-/// Does it on one connection, or on another when that is ended.
+/// Does the work on one connection, or on another when that is ended.
 fn repeat(storm: &Storm, mut once: impl FnMut(&mut TcpStream) -> bool) -> u64 {
     let mut stream = storm.connect();
     let mut count = 0;

@@ -79,7 +79,7 @@ struct Beside {
 /// What was there before a snapshot was begun.
 struct Begun {
     beside: Beside,
-    /// Whether it was.
+    /// Whether the snapshot was begun.
     is_begun: bool,
     /// What is to be in the file.
     cut: String,

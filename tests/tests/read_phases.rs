@@ -270,7 +270,7 @@ fn nobody_pays_for_what_a_read_phase_holds() {
         admin.pipeline::<String>(&(0..2000).map(key).collect::<Vec<_>>());
         limit_memory(&mut admin, 8 << 20);
         assert_eq!(ask(&mut admin, "DEBUG FAILPOINT APART HELD"), "(integer) 0");
-        // What it computes takes no memory.
+        // What the command computes takes no memory.
         slow.send(&["SINTERSTORE", "out", "big", "none"]);
         has_begun(&server, "sinterstore");
         let reply = ask(&mut admin, goes);

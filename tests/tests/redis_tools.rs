@@ -23,7 +23,7 @@ fn printed(mut command: Command) -> String {
     judge(&command, &output)
 }
 
-/// What it printed, fed with this input.
+/// What the program printed, fed with this input.
 fn fed(mut command: Command, input: &[u8]) -> String {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the tools are installed");

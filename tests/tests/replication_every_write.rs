@@ -5,129 +5,7 @@
 
 use base::quote::split_arguments;
 use proto::value::Value;
-use tests::render::render;
-use tests::replication::{NodeKind, follow, has_all};
-use tests::server::eventually;
-use tests::{Client, Oracle, Server};
-
-/// What the primary says where a replica cannot hold something.
-const UNHOLDABLE: &str = "cannot hold what was written";
-
-/// A primary of ours and a replica of each real server.
-struct Group {
-    primary: Server,
-    replicas: Vec<(Oracle, Server)>,
-}
-
-impl Group {
-    fn start() -> Self {
-        let primary = NodeKind::Apus.start(&["--repl-ping-replica-period", "3600"]);
-        let start = |oracle| {
-            let replica = NodeKind::Genuine(oracle).start(&[]);
-            follow(&replica, primary.port());
-            (oracle, replica)
-        };
-        let replicas = Oracle::ALL.into_iter().map(start).collect();
-        Self { primary, replicas }
-    }
-
-    /// An empty world that all have.
-    fn clear(&self) {
-        self.primary.client().call(&["FLUSHALL"]);
-        for (oracle, replica) in &self.replicas {
-            let (mut ours, mut theirs) = (self.primary.client(), replica.client());
-            eventually(&format!("{oracle:?} follows"), || has_all(&mut ours, &mut theirs));
-        }
-    }
-
-    /// Each replica has what the primary has, or its link has ended for a reason that was told
-    /// behind this many bytes of the log.
-    fn compare(&self, told: usize, what: &str) {
-        let expected = contents(&mut self.primary.client());
-        for (oracle, replica) in &self.replicas {
-            let (mut ours, mut theirs) = (self.primary.client(), replica.client());
-            let name = format!(":{} {UNHOLDABLE}", replica.port());
-            eventually(&format!("{what}: {oracle:?} has all or is told of"), || {
-                has_all(&mut ours, &mut theirs) || self.primary.log()[told..].contains(&name)
-            });
-            if self.primary.log()[told..].contains(&name) {
-                continue;
-            }
-            let errors = theirs.figure("unexpected_error_replies");
-            assert_eq!(errors, 0, "{what}: {oracle:?}\n{}", replica.log());
-            let found = contents(&mut theirs);
-            let differs = expected.iter().zip(&found).find(|(ours, theirs)| ours != theirs);
-            assert!(
-                differs.is_none() && expected.len() == found.len(),
-                "{what}: {oracle:?}: {differs:?}"
-            );
-        }
-    }
-}
-
-/// What is in the databases that requests are drawn for, as every server tells it.
-fn contents(client: &mut Client) -> Vec<String> {
-    let mut told = Vec::new();
-    for database in ["0", "1"] {
-        client.call(&["SELECT", database]);
-        let Value::Array(mut keys) = client.call(&["KEYS", "*"]) else { panic!("keys are listed") };
-        keys.sort_by_key(render);
-        for key in keys {
-            let key = key.as_bytes().expect("a key").to_vec();
-            let mut ask = |words: &[&[u8]]| client.call(words);
-            let kind = render(&ask(&[b"TYPE", &key]));
-            let value = match kind.as_str() {
-                "string" => vec![ask(&[b"GET", &key])],
-                "list" => vec![ask(&[b"LRANGE", &key, b"0", b"-1"])],
-                "set" => vec![ask(&[b"SORT_RO", &key, b"ALPHA"])],
-                "zset" => scores(ask(&[b"ZRANGE", &key, b"0", b"-1", b"WITHSCORES"])),
-                "hash" => vec![sorted_fields(ask(&[b"HGETALL", &key]))],
-                "stream" => stream(&key, &mut ask),
-                _ => Vec::new(),
-            };
-            let deadline = ask(&[b"PEXPIRETIME", &key]);
-            let value: Vec<String> = value.iter().chain([&deadline]).map(render).collect();
-            told.push(format!("{database} {} {kind} {value:?}", key.escape_ascii()));
-        }
-    }
-    client.call(&["SELECT", "0"]);
-    told
-}
-
-/// Members and scores, whose digits are not the same on all servers.
-fn scores(reply: Value) -> Vec<Value> {
-    let Value::Array(words) = reply else { return vec![reply] };
-    let number = |score: &Value| {
-        let digits = String::from_utf8_lossy(score.as_bytes().expect("a score")).into_owned();
-        Value::Double(digits.parse().expect("a number"))
-    };
-    words.chunks(2).flat_map(|pair| [pair[0].clone(), number(&pair[1])]).collect()
-}
-
-fn sorted_fields(reply: Value) -> Value {
-    let Value::Array(words) = reply else { return reply };
-    let mut pairs: Vec<Value> = words.chunks(2).map(|pair| Value::Array(pair.to_vec())).collect();
-    pairs.sort_by_key(render);
-    Value::Array(pairs)
-}
-
-/// A stream's entries, and what each group has pending.
-fn stream(key: &[u8], ask: &mut impl FnMut(&[&[u8]]) -> Value) -> Vec<Value> {
-    let mut told = vec![ask(&[b"XRANGE", key, b"-", b"+"])];
-    let Value::Array(groups) = ask(&[b"XINFO", b"GROUPS", key]) else {
-        panic!("groups are listed")
-    };
-    for group in groups {
-        let Value::Array(fields) = group else { panic!("a group has fields") };
-        let name = fields[1].as_bytes().expect("its name").to_vec();
-        told.push(ask(&[b"XPENDING", key, &name]));
-    }
-    told
-}
-
-fn is_error(reply: &Value) -> bool {
-    matches!(reply, Value::Error(_))
-}
+use tests::replica_group::ReplicaGroup;
 
 /// What there is before each of the lines below.
 const SCENE: &[&str] = &[
@@ -149,6 +27,8 @@ const SCENE: &[&str] = &[
     "XREADGROUP GROUP other c COUNT 5 STREAMS x >",
     "XACK x g 1-1 2-1 4-1",
     "XACK x other 1-1 2-1 4-1",
+    "HIMPORT PREPARE fields f g",
+    "FUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() return 1 end)\"",
 ];
 
 /// Each is run behind the scene.
@@ -210,22 +90,34 @@ const LINES: &[&str] = &[
     "PEXPIREMEMBERAT h f 4102444800000",
     "FIELDEXPIRE h 10000000 f g",
     "ARSET array 1 v",
+    "RESTORE h 0 \"\\x19\\x00\\xd8\\xc3,\\xbb\\x03\\x00\\x00\\x1f\\x1f\\x00\\x00\\x00\\x06\\x00\
+     \\x81f\\x02\\x81v\\x02\\xf4\\x00\\xd8\\xc3,\\xbb\\x03\\x00\\x00\\x09\\x81g\\x02\\x81w\\x02\
+     \\x00\\x01\\xff\\x0c\\x00\\x846\\xd9\\x88\\x88\\x06\\xec\\x99\" REPLACE",
+    "RESTORE o 4102444800000 \"\\x16\\x02\\x01f\\x01v\\x00\\xd8\\xc3,\\xbb\\x03\\x00\\x00\\x01g\
+     \\x01w\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xffP\\x00\\xe6\\x0a/u\\xe1\\xb4ZY\" ABSTTL",
+    "HIMPORT SET imported fields hello world",
+    "FUNCTION LOAD \"#!lua name=own\\nredis.register_function('g', function() return 1 end)\"",
+    "FUNCTION LOAD REPLACE \"#!lua name=lib\\nredis.register_function('g', function() end)\"",
+    "FUNCTION DELETE lib",
+    "FUNCTION FLUSH",
+    "FUNCTION RESTORE \"\\xf5@B#!lua name=c\\nredis.register_function(\\\"c\\\", \
+     function() return 1 end)\\n\\x00Y\\x1f\\xa2\\xe5\\xc3\\x08\\xcc\\x03\"",
     "EVAL \"redis.call('XTRIM', KEYS[1], 'MAXLEN', 1, 'DELREF') \
      return redis.call('BITOP', 'ONE', KEYS[2], KEYS[3])\" 3 x o s",
 ];
 
 #[test]
 fn what_takes_effect_just_so_reaches_every_replica_or_ends_its_link() {
-    let group = Group::start();
+    let mut group = ReplicaGroup::start();
     let mut client = group.primary.client();
     for line in LINES {
-        group.clear();
-        let told = group.primary.log().len();
+        group.gather();
         for words in SCENE.iter().chain([line]) {
             let words = split_arguments(words.as_bytes()).expect("its quotes are even");
             let reply = client.call(&words);
-            assert!(!is_error(&reply), "{line}: {reply:?}");
+            assert!(!matches!(reply, Value::Error(_)), "{line}: {reply:?}");
         }
-        group.compare(told, line);
+        let difference = group.difference();
+        assert!(difference.is_none(), "{line}: {}", difference.unwrap_or_default());
     }
 }

@@ -251,3 +251,19 @@ fn kills_at_any_moment_never_join_what_does_not_belong_together() {
     }
     assert!(partial > 0, "nobody went on in part");
 }
+
+/// What a transaction writes before it has the server follow another is of the history that ends
+/// there: a reply that says so is kept.
+#[test]
+fn what_a_transaction_wrote_before_the_role_changed_is_in_the_log() {
+    for mut server in Oracle::Redis82.beside(&["--appendonly", "yes", "--appendfsync", "always"]) {
+        await_log(&server);
+        let mut client = server.client();
+        check(&mut client, "> MULTI\nOK\n> SET k v\nQUEUED\n> REPLICAOF 127.0.0.1 1\nQUEUED");
+        check(&mut client, "> EXEC\n1) OK\n2) OK");
+        assert_eq!(client.info("role"), "slave");
+        server.kill();
+        server.restart();
+        check(&mut server.client(), "> GET k\n\"v\"");
+    }
+}

@@ -191,7 +191,7 @@ const NEWER_ROWS: &[&str] = &[
 
 /// What we say in another way, which leaves the same data.
 const OTHERWISE: &[(&str, &str)] = &[
-    // Whether it was to be set is decided.
+    // The primary has decided whether the deadline is to be set.
     ("SET k v | PEXPIRE k 100000 NX", "SET k v | PEXPIREAT k MS"),
     // A field without a time to live has none to keep, and old replicas know this command.
     ("HSET k f 1 | HINCRBYFLOAT k f 1.5", "HSET k f 1 | HSET k f 2.5"),

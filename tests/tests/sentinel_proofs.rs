@@ -157,8 +157,8 @@ fn r10_33_a_primary_that_loads_is_not_failed_over() {
     assert!(!sentinel.log().contains("+odown"), "{}", sentinel.log());
 }
 
-/// What it took from clients that were with it in the partition is gone: this is what asynchronous
-/// replication does not promise.
+/// What the old primary took from clients that were with it in the partition is gone: this is what
+/// asynchronous replication does not promise.
 #[test]
 fn r10_39_an_old_primary_with_writes_of_its_own_is_demoted_and_forgets_them() {
     for program in [APUS, VALKEY91] {

@@ -129,6 +129,53 @@ fn nobody_is_told_of_what_is_not_on_disk_yet() {
     readers.into_iter().for_each(|mut reader| drop(reader.receive()));
 }
 
+/// So it is with what was written, in whatever way the command came to run.
+#[test]
+fn no_way_of_running_tells_of_a_write_that_is_not_on_disk_yet() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(folder.path().join("apus.conf"), "").expect("a folder");
+    let row = row_of("sync a file");
+    let own = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    let mut subject = Subject::start(folder.path(), Injector::of(vec![row]), &own);
+    assert!(subject.serves(), "{}", subject.log());
+    let connect = || Client::connect(subject.port());
+    let (mut observer, mut waiter, mut transaction) = (connect(), connect(), connect());
+    let fields: Vec<String> = (0..5000).map(|number| format!("f{number}")).collect();
+    let pairs = fields.iter().flat_map(|field| [field.as_str(), "v"]);
+    observer.call(&["HSET", "hash"].into_iter().chain(pairs).collect::<Vec<_>>());
+    // On a thread for heavy work.
+    let names = fields.iter().map(String::as_str);
+    let removal: Vec<&str> = ["HDEL", "hash"].into_iter().chain(names).collect();
+    waiter.send(&["BLPOP", "queue", "0"]);
+    eventually("it waits", || observer.info("blocked_clients") == "1");
+    transaction.call(&["MULTI"]);
+    transaction.call(&["SADD", "set", "member"]);
+    subject.injector.arm(row, Fault::Held, 0, u64::MAX);
+    let writes: [(&str, &[&str]); 4] = [
+        ("set", &["SET", "key", "v"]),
+        ("eval", &["EVAL", "return redis.call('SET', KEYS[1], 'v')", "1", "other"]),
+        ("rpush", &["RPUSH", "queue", "v"]),
+        ("hdel", &removal),
+    ];
+    let mut writers: Vec<(&str, Client)> = Vec::new();
+    for (name, words) in writes {
+        let mut writer = connect();
+        writer.send(words);
+        writers.push((name, writer));
+    }
+    transaction.send(&["EXEC"]);
+    writers.extend([("blpop", waiter), ("exec", transaction)]);
+    eventually("the disk is waited for", || subject.injector.met() > 0);
+    for (name, writer) in &mut writers {
+        let calls = format!("cmdstat_{name}:calls=");
+        eventually(name, || text(&observer.call(&["INFO", "commandstats"])).contains(&calls));
+        let arrival = writer.arrival(Duration::from_millis(10));
+        assert_eq!(arrival.ok(), Some(Arrival::Silence), "{name}");
+    }
+    subject.injector.disarm();
+    writers.into_iter().for_each(|(_, mut writer)| drop(writer.receive()));
+}
+
 /// The latency monitor is told of the log under Redis' names: of syncs, where each is waited for,
 /// and of writes.
 #[test]

@@ -43,7 +43,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sets it when the result is dropped.
+    /// Sets the flag when the result is dropped.
     fn at_end(&self) -> impl Drop + '_ {
         struct AtEnd<'a>(&'a Stop);
         impl Drop for AtEnd<'_> {

@@ -273,11 +273,11 @@ fn ports_open_close_and_change_places() {
     assert_eq!(client.call(&swap), ok());
     assert!(is_served(server.port(), &config));
     Client::connect(port).call(&["PING"]);
-    // Alone it will do.
+    // A port may change alone, too.
     assert_eq!(client.call(&["CONFIG", "SET", "port", "0"]), ok());
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
     assert!(is_served(server.port(), &config));
-    // Where it is refused all is as before.
+    // After a refusal all is as before.
     let refused = ["CONFIG", "SET", "port", &other, "tls-cert-file", "/no/such/file"];
     assert!(text(&client.call(&refused)).contains("No such file"));
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());

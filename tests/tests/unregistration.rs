@@ -47,7 +47,7 @@ impl<'a> Holder<'a> {
         Self { server, runner }
     }
 
-    /// Ends it.
+    /// Ends the script that holds the key.
     fn end(mut self) {
         let mut killer = self.server.client();
         eventually("it is killed", || say(&mut killer, "SCRIPT KILL") == "OK");

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::count::Count;
+use crate::suite::Outcome;
 use crate::{book, docs, fuzz, licences, shell, suite, tidy};
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
@@ -19,14 +19,14 @@ pub(crate) fn run() -> ExitCode {
     report.stage("book", book::run);
     report.stage("deny", deny);
     report.stage("aarch64", aarch64);
-    let mut count = Count::default();
+    let mut tests = Outcome::default();
     report.stage("test", || {
-        count = suite::run(&[])?;
-        if count.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
+        tests = suite::run(&[])?;
+        if tests.count.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
     });
     report.stage("docs", || docs::run(docs::Mode::Check));
     report.stage("fuzz", fuzz::check);
-    report.finish(count)
+    report.finish(&tests)
 }
 
 /// Checks all code, in the profile of the tests: what both need besides is built once.
@@ -87,7 +87,7 @@ impl Report {
         self.stages.push((name, start.elapsed(), outcome.is_ok()));
     }
 
-    fn finish(self, count: Count) -> ExitCode {
+    fn finish(self, tests: &Outcome) -> ExitCode {
         println!("== minutes per stage");
         let mut all_passed = true;
         for (name, time, passed) in self.stages {
@@ -95,7 +95,8 @@ impl Report {
             println!("{name:<10} {:>6.2}  {verdict}", time.as_secs_f64() / 60.0);
             all_passed &= passed;
         }
-        println!("{count}");
+        // Last, where whoever reads only the end finds it.
+        println!("{}\n{}", tests.count, tests.failures.trim_end());
         if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }

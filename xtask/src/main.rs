@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
     match (verb, rest) {
         ("setup", []) => environment::prepare().map(drop)?,
-        ("test", _) => suite::run(rest).and_then(count::Count::verdict)?,
+        ("test", _) => suite::run(rest)?.verdict()?,
         ("release", []) => release::run()?,
         ("package", []) => package::run(package::Packaged::Plain)?,
         ("package", [tuned]) if tuned == "--tuned" => package::run(package::Packaged::Tuned)?,

@@ -25,7 +25,7 @@ const TESTS_PER_CORE: usize = 2;
 
 /// So many tests of the black box that failed in a run of all are run again by themselves; more at
 /// once are no matter of the machine's load.
-const AGAIN_MOST: u64 = 2;
+const AGAIN_MOST: u64 = 4;
 
 /// A test that is run again has to pass so many times in a row.
 const AGAIN: u32 = 3;
@@ -37,8 +37,24 @@ const SILENCE_MOST: Duration = Duration::from_secs(600);
 /// Where the harness notes what it sends, for the compatibility page.
 const CALLS: &str = "calls";
 
+/// What a run came to.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) count: Count,
+    /// What the tests that failed printed first.
+    pub(crate) failures: String,
+}
+
+impl Outcome {
+    /// An error when anything failed, or when nothing was there to pass.
+    pub(crate) fn verdict(&self) -> Result<(), String> {
+        print!("{}", self.failures);
+        self.count.verdict()
+    }
+}
+
 /// Runs `cargo test` with the arguments given, or for the whole workspace.
-pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
+pub(crate) fn run(arguments: &[String]) -> Result<Outcome, String> {
     let environment = environment::prepare()?;
     build_server()?;
 
@@ -65,13 +81,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
         }
     }
     results.write(&environment)?;
+    let failures = results.failures();
     for report in environment::files(&reports)? {
         let text = std::fs::read_to_string(&report).map_err(|error| error.to_string())?;
         let name = report.file_name().unwrap_or_default().to_string_lossy();
         println!("client suite {name}: {}", text.trim());
         count += Count::of_client(&text).ok_or_else(|| format!("{name} reports no count"))?;
     }
-    Ok(count)
+    Ok(Outcome { count, failures })
 }
 
 /// Runs what failed by itself. A test that passes now counts as passed, and is named: the test or

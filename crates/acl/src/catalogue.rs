@@ -16,7 +16,7 @@ pub struct CatalogueEntry {
     pub categories: Vec<&'static str>,
     /// The command that it is a subcommand of.
     pub container: Option<usize>,
-    /// Whether it is nobody's to deny: what one needs to log in.
+    /// Whether nobody may deny the command, as all need it to log in.
     pub is_exempt: bool,
 }
 
@@ -82,7 +82,7 @@ impl Catalogue {
         Some(self.members(number).map(|id| self.name(id)))
     }
 
-    /// Whether it has subcommands.
+    /// Whether the command has subcommands.
     pub(crate) fn is_container(&self, id: usize) -> bool {
         !self.commands[id].subcommands.is_empty()
     }

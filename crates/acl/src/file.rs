@@ -33,7 +33,7 @@ impl Users {
         let mut words = line.split(|byte| *byte == b' ');
         let first = words.next();
         let Some(name) = words.next().filter(|_| first == Some(b"user")) else {
-            at.say(errors, " should start with user keyword followed by the username. ");
+            at.push_error(errors, " should start with user keyword followed by the username. ");
             return;
         };
         let words: Vec<&[u8]> = words.collect();
@@ -42,7 +42,10 @@ impl Users {
         match error {
             DeclareError::Name => {
                 errors.push('\'');
-                at.say(errors, &format!(": username '{shown}' contains invalid characters. "));
+                at.push_error(
+                    errors,
+                    &format!(": username '{shown}' contains invalid characters. "),
+                );
             }
             DeclareError::Twice => {
                 let line = at.line;
@@ -50,10 +53,10 @@ impl Users {
                     .expect("writing to a String cannot fail");
             }
             DeclareError::Rule(RuleError::Wrong { why, .. }) => {
-                at.say(errors, &format!(": {why}. "));
+                at.push_error(errors, &format!(": {why}. "));
             }
             DeclareError::Rule(RuleError::Unmatched { .. }) => {
-                at.say(errors, ": Unmatched parenthesis in selector definition. ");
+                at.push_error(errors, ": Unmatched parenthesis in selector definition. ");
             }
         }
     }
@@ -77,7 +80,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn say(self, errors: &mut String, what: &str) {
+    fn push_error(self, errors: &mut String, what: &str) {
         let Place { path, line } = self;
         write!(errors, "{path}:{line}{what}").expect("writing to a String cannot fail");
     }

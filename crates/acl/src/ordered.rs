@@ -46,7 +46,7 @@ impl<K: Ord + Clone, V> Ordered<K, V> {
         Some(value)
     }
 
-    /// Puts it behind all others; where it stood before it stands no more.
+    /// Puts the value behind all others; where its key stood before it stands no more.
     pub(crate) fn push(&mut self, key: K, value: V) {
         self.remove(&key);
         let place = self.things.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -54,7 +54,7 @@ impl<K: Ord + Clone, V> Ordered<K, V> {
         self.things.insert(place, (key, value));
     }
 
-    /// Whether it was there.
+    /// Removes a key; whether it was there.
     pub(crate) fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> bool
     where
         K: Borrow<Q>,

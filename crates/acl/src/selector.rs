@@ -211,7 +211,7 @@ impl<V> Scope<V> {
         Scope::Matching(Patterns::default())
     }
 
-    /// Whether it is everything, or one of the patterns fits.
+    /// Whether the scope is everything, or one of the patterns fits.
     fn any(&self, mut fits: impl FnMut(&[u8], &V) -> bool) -> bool {
         match self {
             Scope::All => true,
@@ -219,7 +219,7 @@ impl<V> Scope<V> {
         }
     }
 
-    /// Whether it is everything, or the name matches a pattern whose value is fit.
+    /// Whether the scope is everything, or the name matches a pattern whose value is fit.
     fn match_any(&self, name: &[u8], is_fit: impl Fn(&V) -> bool) -> bool {
         match self {
             Scope::All => true,

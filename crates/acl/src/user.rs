@@ -32,8 +32,8 @@ impl User {
         &self.name
     }
 
-    /// Whether it may do everything: all commands, keys, channels and databases. A user that is
-    /// gone may not.
+    /// Whether the user may do everything: all commands, keys, channels and databases. A user that
+    /// is gone may not.
     #[inline]
     pub fn is_unlimited(&self) -> bool {
         self.state.load(Ordering::Relaxed) & (UNLIMITED | DELETED) == UNLIMITED
@@ -46,7 +46,7 @@ impl User {
         self.state.load(Ordering::Relaxed) & OPEN != 0
     }
 
-    /// Whether it has been removed, or replaced by another of its name.
+    /// Whether the user has been removed, or replaced by another of its name.
     #[inline]
     pub fn is_deleted(&self) -> bool {
         self.state.load(Ordering::Relaxed) & DELETED != 0
@@ -64,7 +64,7 @@ impl User {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives it other rules; no other thread may do so at the same time.
+    /// Gives the user other rules; no other thread may do so at the same time.
     pub(crate) fn set_rules(&self, rules: Arc<Rules>) {
         let mut current = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load(Ordering::Relaxed);

@@ -43,7 +43,7 @@ static BEFORE_MAIN: extern "C" fn() = {
 };
 
 /// What the signals do from `main` on.
-pub(crate) fn settle_faults() {
+pub(crate) fn restore_fault_signals() {
     set_faults(DEFAULT);
 }
 

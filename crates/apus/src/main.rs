@@ -30,7 +30,7 @@ static ALLOCATOR: server::Counted<std::alloc::System> = server::Counted(std::all
 const SUBCOMMANDS: [&str; 6] = ["memcached", "sentinel", "cli", "ping", "bench", "check"];
 
 fn main() -> ExitCode {
-    ffi::settle_faults();
+    ffi::restore_fault_signals();
     server::allocate_by(server::Allocator { purge: ffi::purge, purge_at_once: ffi::purge_at_once });
     server::built_from(server::Commit {
         hash: env!("APUS_COMMIT"),

@@ -128,7 +128,7 @@ impl Part {
         None
     }
 
-    /// Whether it matches the end of a text; `pattern` is what it was read from.
+    /// Whether the part matches the end of a text; `pattern` is what it was read from.
     fn ends(&self, pattern: &[u8], text: &[u8], ignore_case: bool) -> bool {
         let Some(from) = text.len().checked_sub(self.elements) else { return false };
         let mut at = 0;

@@ -47,7 +47,7 @@ const WINDOW: std::ops::RangeInclusive<i32> = -60..=-32;
 impl Decimal {
     /// The digits of a positive finite number that is not zero.
     pub(crate) fn of(number: f64) -> Decimal {
-        let (exact, [lower, upper]) = take_apart(number);
+        let (exact, [lower, upper]) = decompose(number);
         let (power, scale) = scale_for(upper.exponent);
         // Each product is off by less than one unit of its last place.
         let upper = Float { mantissa: upper.scaled(scale).mantissa - 1, ..upper.scaled(scale) };
@@ -99,7 +99,7 @@ impl Float {
 
 /// The number, and the middles between it and its neighbours, all normalised and the latter with
 /// one exponent.
-fn take_apart(number: f64) -> (Float, [Float; 2]) {
+fn decompose(number: f64) -> (Float, [Float; 2]) {
     let stored = number.to_bits() & (HIDDEN_BIT - 1);
     let exponent = (number.to_bits() >> STORED_BITS) as i32;
     let exact = match exponent {

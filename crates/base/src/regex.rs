@@ -72,7 +72,7 @@ enum Instruction {
 /// An expression made ready.
 pub struct Regex {
     program: Vec<Instruction>,
-    /// What it still may take to make the program.
+    /// The steps that may still be taken to make the program.
     steps_left: usize,
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(debug_assertions)]
 thread_local! {
+    /// The steps that this thread has taken.
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
 

@@ -42,7 +42,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// When it was, as `Clock::monotonic_us` tells.
+    /// When the moment was, as `Clock::monotonic_us` tells.
     #[inline]
     pub fn us(self) -> i64 {
         self.us

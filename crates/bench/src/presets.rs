@@ -27,7 +27,7 @@ use words::Words;
 /// A published load.
 struct Preset {
     name: &'static str,
-    /// What it is, in a sentence for the head of the report.
+    /// What the preset is, in a sentence for the head of the report.
     about: &'static str,
     /// What the places of its steps are, where they lie along an axis.
     axis: Option<&'static str>,
@@ -64,7 +64,7 @@ struct StepResult {
     step: Step,
     /// Which server: 0 is the one that `-s` and `-p` name.
     target: usize,
-    /// What it calls itself.
+    /// What the server calls itself.
     server_name: Option<String>,
     /// A row for each kind of request, and one for all where there are several.
     rows: Vec<Row>,

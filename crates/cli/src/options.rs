@@ -75,7 +75,7 @@ pub(crate) enum Mode {
 pub(crate) enum Debugging {
     /// Nothing: what it has changed is rolled back.
     Forked,
-    /// What it does otherwise, and no other client is served meanwhile.
+    /// The script does what it does otherwise, and no other client is served meanwhile.
     Synchronous,
 }
 

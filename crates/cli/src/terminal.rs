@@ -50,7 +50,7 @@ fn ask_password() -> Result<String, String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// While it lives, each key is there once it is pressed, and is not shown; signals stay.
+/// While this lives, each key is there once it is pressed, and is not shown; signals stay.
 pub(crate) struct CbreakMode {
     /// What the terminal was like, if there is one.
     before: Option<Termios>,

@@ -1,6 +1,8 @@
 //! What a node says of itself and of others in sixteen bits.
 //!
-//! Invariant: bits that are not known here are kept as they came, and never acted upon.
+//! Invariant: bits that are not known here are kept as they came, and never acted upon: 256, that
+//! replicas of others may move to this primary, and 2048, that the node reads published messages
+//! under a light header (Valkey 8).
 
 /// Flags of a node, on the bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,14 +25,10 @@ impl NodeFlags {
     pub const NOADDR: NodeFlags = NodeFlags(64);
     /// The node is to be sent MEET.
     pub const MEET: NodeFlags = NodeFlags(128);
-    /// Replicas of others may move to this primary.
-    pub const MIGRATE_TO: NodeFlags = NodeFlags(256);
     /// The replica does not fail over by itself.
     pub const NOFAILOVER: NodeFlags = NodeFlags(512);
     /// The node reads extensions of pings.
     pub const EXTENSIONS: NodeFlags = NodeFlags(1024);
-    /// The node reads published messages under a light header (Valkey 8).
-    pub const LIGHT_PUBLISH: NodeFlags = NodeFlags(2048);
 
     /// The flags of these bits.
     pub const fn from_bits(bits: u16) -> NodeFlags {

@@ -42,16 +42,28 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
     Ok(expires)
 }
 
-/// Has the journal say in decimal digits what a client said in hexadecimal ones, where `is_number`
-/// tells which arguments are numbers: Valkey reads no others, and would refuse what was done here.
-#[inline]
-pub fn tell_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: impl Fn(usize) -> bool) {
-    if tx.effects().is_recorded() {
-        tell_recorded_in_decimal(tx, args, &is_number);
+/// Journals that a key has this value now.
+pub fn journal_set(tx: &mut Tx, key: &[u8], value: &[u8], lifetime: Lifetime) {
+    let effects = tx.effects_mut();
+    match lifetime {
+        Lifetime::Forever => effects.instead(&[b"SET", key, value]),
+        Lifetime::Keep => effects.instead(&[b"SET", key, value, b"KEEPTTL"]),
+        Lifetime::Until(at) => {
+            effects.instead(&[b"SET", key, value, b"PXAT", format_i64(at, &mut [0; 20])]);
+        }
     }
 }
 
-fn tell_recorded_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: &dyn Fn(usize) -> bool) {
+/// Has the journal say in decimal digits what a client said in hexadecimal ones, where `is_number`
+/// tells which arguments are numbers: Valkey reads no others, and would refuse what was done here.
+#[inline]
+pub fn record_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: impl Fn(usize) -> bool) {
+    if tx.effects().is_recorded() {
+        rewrite_in_decimal(tx, args, &is_number);
+    }
+}
+
+fn rewrite_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: &dyn Fn(usize) -> bool) {
     let decimal = |(index, word): (usize, &[u8])| match is_number(index) && is_hexadecimal(word) {
         true => parse_f64(word).map(format_f64_long),
         false => None,

@@ -4,6 +4,9 @@
 //! categories, lock plan, cluster slot, COMMAND INFO and DOCS, and the compatibility page read it
 //! here.
 
+use keyspace::Refusal;
+use proto::Args;
+
 use crate::keys::KeySpec;
 
 /// A command and what runs it. Containers such as `CLIENT` carry their subcommands.
@@ -33,16 +36,20 @@ pub struct Spec {
     pub complexity: &'static str,
     /// How many arguments, the name included.
     pub arity: Arity,
-    /// What it does and where it may run.
+    /// What the command does and where it may run.
     pub flags: Flags,
     /// What the server itself knows it by.
     pub role: Role,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
-    /// What it locks.
+    /// What the command locks.
     pub plan: Plan,
     /// Where its channels stand, for the rules of users.
     pub channels: Channels,
+    /// Which databases its requests touch, for the rules of users.
+    pub databases: Databases,
+    /// Which of its arguments nobody but the server may see.
+    pub secrets: Secrets,
     /// ACL categories beyond those that flags and group imply, such as `@dangerous`.
     pub categories: &'static [&'static str],
     /// Hints for clients and proxies.
@@ -65,12 +72,27 @@ pub enum Role {
     Multi,
     /// The command executes a transaction.
     Exec,
+    /// The command throws a transaction away.
+    Discard,
     /// The command ends a watch; within a transaction it does nothing.
     Unwatch,
     /// The command turns to another database.
     Select,
     /// The command asks for a sign of life.
     Ping,
+    /// The command publishes a message.
+    Publish,
+    /// The command publishes a message in a hash slot's channel.
+    ShardPublish,
+    /// The command is one of SCRIPT: in a stream, which has the effects of scripts, the command
+    /// does nothing.
+    Script,
+    /// The command tells a primary of its replica, or asks a replica how far it is.
+    Replconf,
+    /// The command asks for the stream from a place on.
+    Psync,
+    /// The command asks for the stream from now on.
+    Sync,
     /// The command asks for the time, which goes on for a script that runs for long.
     Time,
     /// The command is one of CLIENT, behind which CLIENT CACHING still holds.
@@ -155,6 +177,9 @@ pub enum Plan {
     World,
     /// Nothing at first: the command visits partitions one by one (`SCAN`).
     Visits,
+    /// Within a unit everything, if the word behind the name is one of these; alone the command
+    /// locks what it needs itself (`DEBUG`).
+    OfWords(&'static [&'static str]),
 }
 
 /// Where the channels of a command stand that its user must be allowed to use.
@@ -170,6 +195,37 @@ pub enum Channels {
     PatternsFrom(usize),
 }
 
+/// Which logical databases a request touches, which its user must be allowed to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Databases {
+    /// The present one, if the command is about data.
+    Present,
+    /// Those that stand at these indexes.
+    At(&'static [usize]),
+    /// The present one, and the one at this index.
+    PresentAndAt(usize),
+    /// The present one, and each that stands behind this word, looked for from an index on.
+    PresentAndBehind(&'static str, usize),
+    /// All of them.
+    All,
+}
+
+/// Which arguments are secret: MONITOR and SLOWLOG show a placeholder for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    /// None.
+    None,
+    /// All from this index on.
+    From(usize),
+    /// So many behind the first that is this word.
+    Behind(&'static str, usize),
+    /// The values of directives that the configuration calls sensitive: names and values stand in
+    /// turn from this index on.
+    DirectivesFrom(usize),
+    /// The values of the options before the keys, where keys may stand behind a word.
+    OptionValues,
+}
+
 /// Flags of a command; the names are those of COMMAND INFO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u32);
@@ -180,6 +236,13 @@ impl Spec {
     #[must_use]
     pub fn member_index(&self) -> Option<usize> {
         matches!(self.group, Group::Set | Group::Hash).then_some(2)
+    }
+
+    /// Calls `visit` with the index of every key of a request, in the order of the declaration, as
+    /// far as no count of keys lies: the error is that of the first that does.
+    #[inline]
+    pub fn visit_keys(&self, args: Args<'_>, mut visit: impl FnMut(usize)) -> Result<(), Refusal> {
+        self.keys.iter().try_for_each(|keys| keys.visit(args, &mut visit))
     }
 
     /// What a declaration may leave out.
@@ -196,6 +259,8 @@ impl Spec {
         keys: &[],
         plan: Plan::Keys,
         channels: Channels::None,
+        databases: Databases::Present,
+        secrets: Secrets::None,
         categories: &[],
         tips: &[],
         history: &[],
@@ -237,6 +302,8 @@ macro_rules! flags {
         #[allow(missing_docs, reason = "the names are Redis' own, see COMMAND INFO")]
         impl Flags {
             pub const NONE: Self = Self(0);
+            /// Each of them.
+            pub const ALL: Self = Self(u32::MAX);
             $(pub const $name: Self = Self(1 << $bit);)*
 
             /// The names of the flags that are set and that COMMAND INFO prints, in its order.
@@ -280,6 +347,8 @@ flags! {
     REPEATABLE = 26, "repeatable";
     OPTIMISTIC = 27, "optimistic";
     UNITLESS = 28, "unitless";
+    LOOKS = 29, "looks";
+    SESSION = 30, "session";
 }
 
 impl Flags {
@@ -288,7 +357,10 @@ impl Flags {
     /// looks, or leaves what it does to the unit that it is part of: run twice it does what it does
     /// once. A data command is `OPTIMISTIC` if it computes what it stores by `Tx::compute`, which
     /// takes no locks where it takes long. An `UNITLESS` one waits for others, so it is refused
-    /// where locks would be held meanwhile: within transactions and scripts.
+    /// where locks would be held meanwhile: within transactions and scripts. What is not
+    /// `READONLY` as it reads no keys `LOOKS` if it changes nothing, or no more than where its own
+    /// session looks. What a `SESSION` command does is for the requests behind it, or for the far
+    /// end of its connection.
     const INTERNAL: Self = Self::PROTECTED
         .and(Self::MAY_REPLICATE)
         .and(Self::TOUCHES_ARBITRARY_KEYS)
@@ -297,12 +369,20 @@ impl Flags {
         .and(Self::SUBSCRIBED)
         .and(Self::REPEATABLE)
         .and(Self::OPTIMISTIC)
-        .and(Self::UNITLESS);
+        .and(Self::UNITLESS)
+        .and(Self::LOOKS)
+        .and(Self::SESSION);
 
     /// Both sets together.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// What is in both sets.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Whether all of `other` is set.

@@ -305,13 +305,13 @@ impl KeySpec {
 impl BeginSearch {
     /// As clients are told of it.
     #[must_use]
-    pub const fn told(self) -> Self {
+    pub const fn reported(self) -> Self {
         match self {
             Self::Behind(word) | Self::Tail(KeyTail { word, .. }) => {
                 Self::Keyword(word.word, word.told_from)
             }
             Self::InsteadOf(tail) => Self::Index(tail.single),
-            told => told,
+            other => other,
         }
     }
 }

@@ -43,7 +43,7 @@ pub mod waiting;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
-pub use declare::{Arity, Command, Flags, Group, Plan, Role, Spec};
+pub use declare::{Arity, Command, Databases, Flags, Group, Plan, Role, Secrets, Spec};
 pub use keys::{Access, KeySpec};
 
 /// The function of a data command. A handler answers exactly once: by `reply` and `Ok`, or by a
@@ -83,11 +83,9 @@ impl Handler {
 
 fn refresh_ranks(spec: &Spec, tx: &mut Tx, args: Args<'_>) -> Result<(), Refusal> {
     let mut indexes = Vec::new();
-    for keys in spec.keys {
-        if keys.visit(args, |index| indexes.push(index)).is_err() {
-            // Counts that lie are for the handler to refuse: none of the keys is locked.
-            return Ok(());
-        }
+    if spec.visit_keys(args, |index| indexes.push(index)).is_err() {
+        // Counts that lie are for the handler to refuse: none of the keys is locked.
+        return Ok(());
     }
     let reads = !spec.flags.has(Flags::WRITE);
     indexes.into_iter().try_for_each(|index| match reads {

@@ -219,7 +219,7 @@ impl Session {
         let mut partitions = PartitionSet::new();
         match command.spec.plan {
             Plan::World => return Acquisition::of_world(self.keyspace),
-            Plan::Visits => {}
+            Plan::Visits | Plan::OfWords(_) => {}
             Plan::Keys => {
                 for spec in command.spec.keys {
                     let lock = |index| {

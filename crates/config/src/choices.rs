@@ -92,11 +92,11 @@ choice! {
     DisklessLoad {
         /// By way of a file.
         Disabled = "disabled",
-        /// As it comes, where there is nothing yet.
+        /// The data are loaded as they come, where there is nothing yet.
         OnEmptyDb = "on-empty-db",
-        /// As it comes, beside what is there.
+        /// The data are loaded as they come, beside what is there.
         SwapDb = "swapdb",
-        /// As it comes, in the place of what was there.
+        /// The data are loaded as they come, in the place of what was there.
         FlushBeforeLoad = "flush-before-load",
         /// The same, in the word of Redis 8.
         FlushDb = "flushdb",

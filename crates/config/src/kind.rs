@@ -30,7 +30,7 @@ pub enum Kind {
         least: i64,
         /// The highest value.
         most: i64,
-        /// How it is written.
+        /// How the number is written.
         unit: Unit,
         /// Whether a number below zero is out of range, or no number at all.
         signed: bool,

@@ -51,7 +51,7 @@ pub struct Rename {
     pub from: Vec<u8>,
     /// Its new name.
     pub to: Vec<u8>,
-    /// Where it says so, for an error.
+    /// Where the file says so, for an error.
     pub place: ConfigLine,
 }
 
@@ -59,18 +59,18 @@ pub struct Rename {
 pub struct DeferredDirective {
     /// The arguments.
     pub arguments: Vec<Vec<u8>>,
-    /// Where it stands, for an error.
+    /// Where the directive stands, for an error.
     pub place: ConfigLine,
 }
 
 /// A line of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigLine {
-    /// Where it comes from.
+    /// Where the line comes from.
     pub source: Source,
     /// Its number there, from 1.
     pub line: usize,
-    /// What it says.
+    /// What the line says.
     pub text: String,
 }
 

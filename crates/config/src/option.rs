@@ -17,15 +17,15 @@ pub struct ConfigOption {
     pub kind: Kind,
     /// The value it has unless told otherwise, as a configuration file would say it.
     pub default: &'static str,
-    /// When it may change.
+    /// When the directive may change.
     pub access: Mutability,
-    /// What it does here.
+    /// What the directive does here.
     pub status: Status,
     /// Whether CONFIG GET shows it only when asked for it by its exact name.
     pub hidden: bool,
     /// Whether its value is a secret that logs must not show.
     pub sensitive: bool,
-    /// What it is, in one sentence.
+    /// What the directive is, in one sentence.
     pub doc: &'static str,
     /// What is paid for it, in one sentence, where that is worth knowing.
     pub cost: &'static str,
@@ -51,8 +51,8 @@ pub enum Status {
     Accepted,
     /// The option is accepted, but what it controls is not there yet.
     NotYet,
-    /// What it controls is not there yet, and an operator that asks for it counts on it: only the
-    /// default is accepted.
+    /// What the directive controls is not there yet, and an operator that asks for it counts on it:
+    /// only the default is accepted.
     Missing,
 }
 
@@ -93,7 +93,7 @@ impl ConfigOption {
     /// The lines of a file that say its default: none where a file says nothing.
     pub fn default_lines(&self) -> Vec<String> {
         let lines = match self.kind {
-            // As it is written: a path would be shown as it is on this machine.
+            // The default is shown as written: a path would be shown as it is on this machine.
             Kind::Text(_) => vec![quote(self.default.as_bytes())],
             kind => {
                 let index = ALL.iter().position(|option| option.name == self.name);

@@ -26,7 +26,7 @@ const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     bits: u64,
-    /// Whether it begins with an asterisk: then the other field of days decides alone.
+    /// Whether the field begins with an asterisk: then the other field of days decides alone.
     is_any: bool,
 }
 

@@ -62,7 +62,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
         }
     };
     machine::read(context, &mut fault);
-    handler::meet(&fault);
+    handler::handle_fault(&fault);
 }
 
 extern "C" fn on_question(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
@@ -136,6 +136,7 @@ pub fn fault() -> ! {
 }
 
 thread_local! {
+    /// What this thread works for, if for anybody.
     static SERVED: Cell<Option<*const (dyn Activity + 'static)>> = const { Cell::new(None) };
 }
 

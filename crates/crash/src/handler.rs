@@ -92,7 +92,7 @@ impl Crash {
         Some(self.owner.load(Ordering::Acquire)).filter(|owner| *owner != 0)
     }
 
-    /// Where it was.
+    /// Where the thread was.
     pub(crate) fn instruction(&self) -> usize {
         self.instruction.load(Ordering::Relaxed)
     }
@@ -118,9 +118,9 @@ pub(crate) static QUESTION: Question =
 pub(crate) static IS_ALARMED: AtomicBool = AtomicBool::new(false);
 
 /// The thread has met a fault.
-pub(crate) fn meet(fault: &Fault) -> ! {
-    let teller = reporter::teller().filter(|teller| teller.is_enabled());
-    let Some(teller) = teller else { end(fault.signal, fault.is_own()) };
+pub(crate) fn handle_fault(fault: &Fault) -> ! {
+    let source = reporter::source().filter(|source| source.is_enabled());
+    let Some(source) = source else { end(fault.signal, fault.is_own()) };
     let own = own_thread();
     match CRASH.owner.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
@@ -128,13 +128,13 @@ pub(crate) fn meet(fault: &Fault) -> ! {
             CRASH.is_own.store(fault.is_own(), Ordering::Relaxed);
             CRASH.instruction.store(fault.instruction, Ordering::Relaxed);
             CRASH.step.store(1, Ordering::Relaxed);
-            tell_fault(teller, fault);
+            write_fault(source, fault);
         }
         Err(owner) if owner == own => {
-            tell_more(teller, fault, "the thread that reports it");
+            write_later_fault(source, fault, "the thread that reports it");
         }
         Err(_) if reporter::is(own) => {
-            tell_more(teller, fault, "the thread that tells the rest, which ends");
+            write_later_fault(source, fault, "the thread that tells the rest, which ends");
             CRASH.is_told.store(true, Ordering::Release);
             rest();
         }
@@ -142,18 +142,18 @@ pub(crate) fn meet(fault: &Fault) -> ! {
         Err(_) => rest(),
     }
     while let Some(step) = STEPS.get(CRASH.step.fetch_add(1, Ordering::Relaxed) - 1) {
-        step(teller);
+        step(source);
     }
     end(CRASH.signal.load(Ordering::Relaxed), CRASH.is_own.load(Ordering::Relaxed))
 }
 
 /// What is done one by one, behind the first lines.
 const STEPS: [fn(&dyn ReportSource); 5] =
-    [|_| ffi::walk(&CRASH.trace), tell_addresses, tell_served, await_reporter, tell_end];
+    [|_| ffi::walk(&CRASH.trace), write_addresses, write_served, await_reporter, write_end];
 
 /// Ends the process as it would have ended without a report.
 fn end(signal: i32, is_own: bool) -> ! {
-    let exits = || reporter::teller().is_some_and(ReportSource::exits_on_panic);
+    let exits = || reporter::source().is_some_and(ReportSource::exits_on_panic);
     if is_own && signal == Signal::ABORT.as_raw() && exits() {
         ffi::end_with(1);
     }
@@ -175,11 +175,11 @@ fn pause(time: Duration) {
     });
 }
 
-fn tell_fault(teller: &dyn ReportSource, fault: &Fault) {
-    let bare = |line: Arguments<'_>| teller.write(LineFormat::Bare, line);
+fn write_fault(source: &dyn ReportSource, fault: &Fault) {
+    let bare = |line: Arguments<'_>| source.write(LineFormat::Bare, line);
     bare(format_args!("=== APUS BUG REPORT START: Cut & paste starting from here ==="));
-    let (program, Fault { signal, code, .. }) = (teller.program(), fault);
-    teller.write(
+    let (program, Fault { signal, code, .. }) = (source.program(), fault);
+    source.write(
         LineFormat::Dated,
         format_args!("{program} crashed by signal: {signal}, si_code: {code}"),
     );
@@ -235,40 +235,40 @@ impl Write for Line {
     }
 }
 
-fn tell_more(teller: &dyn ReportSource, fault: &Fault, of_whom: &str) {
+fn write_later_fault(source: &dyn ReportSource, fault: &Fault, of_whom: &str) {
     let Fault { signal, instruction, .. } = fault;
-    teller.write(
+    source.write(
         LineFormat::Bare,
         format_args!("Signal {signal} at {instruction:#x} meanwhile, in {of_whom}"),
     );
 }
 
-fn tell_addresses(teller: &dyn ReportSource) {
-    teller.write(LineFormat::Bare, format_args!("------ STACK TRACE ------"));
+fn write_addresses(source: &dyn ReportSource) {
+    source.write(LineFormat::Bare, format_args!("------ STACK TRACE ------"));
     for (number, address) in CRASH.trace.frames_from(CRASH.instruction()).enumerate() {
         match reporter::place_in_program(address) {
             Some(place) => {
-                teller
+                source
                     .write(LineFormat::Bare, format_args!("#{number} {address:#x} (+{place:#x})"));
             }
-            None => teller.write(LineFormat::Bare, format_args!("#{number} {address:#x}")),
+            None => source.write(LineFormat::Bare, format_args!("#{number} {address:#x}")),
         }
     }
 }
 
-fn tell_served(teller: &dyn ReportSource) {
-    teller.write(LineFormat::Bare, format_args!("------ CURRENT CLIENT INFO ------"));
+fn write_served(source: &dyn ReportSource) {
+    source.write(LineFormat::Bare, format_args!("------ CURRENT CLIENT INFO ------"));
     let told = ffi::served(|served| {
         let client = served.client().map_or(0, |client| client.saturating_add(1));
         CRASH.client.store(client, Ordering::Relaxed);
-        served.tell(&mut |line| teller.write(LineFormat::Bare, line));
+        served.describe(&mut |line| source.write(LineFormat::Bare, line));
     });
     if told.is_none() {
-        teller.write(LineFormat::Bare, format_args!("none: the thread served nobody"));
+        source.write(LineFormat::Bare, format_args!("none: the thread served nobody"));
     }
 }
 
-fn await_reporter(teller: &dyn ReportSource) {
+fn await_reporter(source: &dyn ReportSource) {
     if reporter::is(own_thread()) || !reporter::wake() {
         return;
     }
@@ -278,12 +278,12 @@ fn await_reporter(teller: &dyn ReportSource) {
         }
         pause(LOOK);
     }
-    teller.write(LineFormat::Bare, format_args!("The rest takes too long and is left out"));
+    source.write(LineFormat::Bare, format_args!("The rest takes too long and is left out"));
 }
 
-fn tell_end(teller: &dyn ReportSource) {
+fn write_end(source: &dyn ReportSource) {
     for line in END {
-        teller.write(LineFormat::Bare, format_args!("{line}"));
+        source.write(LineFormat::Bare, format_args!("{line}"));
     }
 }
 
@@ -307,7 +307,7 @@ pub(crate) fn answer(instruction: usize) {
     ffi::walk(&QUESTION.trace);
     ffi::served(|served| {
         // What finds no room is left out.
-        served.tell(&mut |line| _ = writeln!(QUESTION.trace.writer(), "{line}"));
+        served.describe(&mut |line| _ = writeln!(QUESTION.trace.writer(), "{line}"));
     });
     QUESTION.asked.store(0, Ordering::Release);
     if CRASH.owner().is_some() {

@@ -20,4 +20,4 @@ mod trace;
 
 pub use ffi::{SecondStack, fault, serving};
 pub use report_source::{Activity, LineFormat, Part, ReportSource};
-pub use reporter::{begin, look_again};
+pub use reporter::{begin, reset_watchdog};

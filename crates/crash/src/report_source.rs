@@ -35,21 +35,21 @@ pub trait ReportSource: Send + Sync {
     fn watch_period(&self) -> Option<Duration>;
 
     /// Looks at the loops: the name of one that has stood still for so long and was not told of.
-    fn standing_still(&self, period: Duration) -> Option<String>;
+    fn stalled_loop(&self, period: Duration) -> Option<String>;
 }
 
 /// A part of a report, which may need what a thread holds that is stopped.
 pub struct Part {
-    /// What it is.
+    /// What the part is.
     pub title: String,
-    /// Tells it.
-    pub tell: Box<dyn FnOnce() -> String + Send>,
+    /// Tells what the part has.
+    pub text: Box<dyn FnOnce() -> String + Send>,
 }
 
 impl Part {
     /// A part.
-    pub fn new(title: impl Into<String>, tell: impl FnOnce() -> String + Send + 'static) -> Self {
-        Self { title: title.into(), tell: Box::new(tell) }
+    pub fn new(title: impl Into<String>, text: impl FnOnce() -> String + Send + 'static) -> Self {
+        Self { title: title.into(), text: Box::new(text) }
     }
 }
 
@@ -59,5 +59,5 @@ pub trait Activity {
     fn client(&self) -> Option<u64>;
 
     /// Tells of it, line by line. Called by signal handlers.
-    fn tell(&self, line: &mut dyn FnMut(Arguments<'_>));
+    fn describe(&self, line: &mut dyn FnMut(Arguments<'_>));
 }

@@ -20,7 +20,7 @@ use crate::handler::{CRASH, IS_ALARMED, QUESTION};
 use crate::report_source::{LineFormat, Part, ReportSource};
 use crate::tasks::{self, Task};
 
-static TELLER: OnceLock<&'static dyn ReportSource> = OnceLock::new();
+static SOURCE: OnceLock<&'static dyn ReportSource> = OnceLock::new();
 static THREAD: OnceLock<Thread> = OnceLock::new();
 static ID: AtomicI32 = AtomicI32::new(0);
 
@@ -33,20 +33,20 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_micros(200);
 
 /// Reports from now on; called once.
-pub fn begin(teller: &'static dyn ReportSource) -> io::Result<()> {
+pub fn begin(source: &'static dyn ReportSource) -> io::Result<()> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let program = std::env::current_exe().unwrap_or_default();
     let (begin, end) = extent_of(&maps, &program).unwrap_or_default();
     PROGRAM_BEGIN.store(begin, Ordering::Relaxed);
     PROGRAM_END.store(end, Ordering::Relaxed);
-    let first = TELLER.set(teller).is_ok();
+    let first = SOURCE.set(source).is_ok();
     assert!(first, "one process has one that tells");
     let (sender, is_known) = sync_channel(1);
     let thread = std::thread::Builder::new().name("reporter".to_owned()).spawn(move || {
         ID.store(gettid().as_raw_nonzero().get(), Ordering::Release);
         // The thread that began this one waits for it.
         let _ = sender.send(());
-        run(teller);
+        run(source);
     })?;
     let _ = THREAD.set(thread.thread().clone());
     // A signal that the thread took as it began would have it wait for itself.
@@ -55,12 +55,12 @@ pub fn begin(teller: &'static dyn ReportSource) -> io::Result<()> {
 }
 
 /// Has a new period between looks at the loops count.
-pub fn look_again() {
+pub fn reset_watchdog() {
     wake();
 }
 
-pub(crate) fn teller() -> Option<&'static dyn ReportSource> {
-    TELLER.get().copied()
+pub(crate) fn source() -> Option<&'static dyn ReportSource> {
+    SOURCE.get().copied()
 }
 
 /// Whether the reporter is this thread.
@@ -68,7 +68,7 @@ pub(crate) fn is(thread: i32) -> bool {
     ID.load(Ordering::Acquire) == thread
 }
 
-/// Wakes it; `false` if there is none. Called by signal handlers.
+/// Wakes the reporter; `false` if there is none. Called by signal handlers.
 pub(crate) fn wake() -> bool {
     THREAD.get().map(Thread::unpark).is_some()
 }
@@ -89,48 +89,48 @@ fn extent_of(maps: &str, file: &Path) -> Option<(usize, usize)> {
     extents.reduce(|(begin, end), (other, its_end)| (begin.min(other), end.max(its_end)))
 }
 
-fn run(teller: &'static dyn ReportSource) {
+fn run(source: &'static dyn ReportSource) {
     loop {
-        let period = teller.watch_period();
+        let period = source.watch_period();
         match period {
             Some(period) => std::thread::park_timeout(period / 2),
             None => std::thread::park(),
         }
         if let Some(owner) = CRASH.owner() {
-            tell_crash(teller, owner);
+            report_crash(source, owner);
             CRASH.is_told.store(true, Ordering::Release);
         }
         if IS_ALARMED.swap(false, Ordering::AcqRel) {
-            tell_threads(teller, "Received SIGALRM");
+            report_threads(source, "Received SIGALRM");
         }
-        if let Some(name) = period.and_then(|period| teller.standing_still(period)) {
+        if let Some(name) = period.and_then(|period| source.stalled_loop(period)) {
             let line = format!("--- WATCHDOG TIMER EXPIRED --- ({name} stands still)");
-            tell_threads(teller, &line);
+            report_threads(source, &line);
         }
     }
 }
 
-fn tell_crash(teller: &dyn ReportSource, owner: i32) {
+fn report_crash(source: &dyn ReportSource, owner: i32) {
     let (others, own) = stop_others(owner);
-    let bare = |line: &str| teller.write(LineFormat::Bare, format_args!("{line}"));
+    let bare = |line: &str| source.write(LineFormat::Bare, format_args!("{line}"));
     let name = own.as_ref().map_or("?", |task| &task.name);
     bare(&format!("------ NAMES AND LINES: thread {owner} ({name}) ------"));
     let frames: Vec<usize> = CRASH.trace.frames_from(CRASH.instruction()).collect();
-    tell_frames(&frames, bare);
+    write_frames(&frames, bare);
     bare("------ THREADS ------");
-    others.iter().for_each(|(task, answer)| tell_thread(task, answer.as_ref(), bare));
-    for part in teller.parts(CRASH.client()) {
-        tell_part(part, bare);
+    others.iter().for_each(|(task, answer)| write_thread(task, answer.as_ref(), bare));
+    for part in source.parts(CRASH.client()) {
+        write_part(part, bare);
     }
 }
 
 /// Tells a part on a thread of its own: to tell it may wait for ever for a thread that is stopped,
 /// or meet what broke that.
-fn tell_part(Part { title, tell }: Part, line: impl Fn(&str)) {
+fn write_part(Part { title, text }: Part, line: impl Fn(&str)) {
     let (sender, receiver) = sync_channel(1);
     let spawned = std::thread::Builder::new().spawn(move || {
         // The reporter may have gone on meanwhile.
-        let _ = sender.send(tell());
+        let _ = sender.send(text());
     });
     line(&format!("------ {title} ------"));
     match spawned.map(|_| receiver.recv_timeout(PATIENCE)) {
@@ -167,13 +167,13 @@ fn stop_others(owner: i32) -> (Vec<(Task, Option<Answer>)>, Option<Task>) {
 }
 
 /// Tells what all threads are at, while they go on.
-fn tell_threads(teller: &dyn ReportSource, why: &str) {
-    let bare = |line: &str| teller.write(LineFormat::Bare, format_args!("{line}"));
-    teller.write(LineFormat::Dated, format_args!("{why}"));
+fn report_threads(source: &dyn ReportSource, why: &str) {
+    let bare = |line: &str| source.write(LineFormat::Bare, format_args!("{line}"));
+    source.write(LineFormat::Dated, format_args!("{why}"));
     bare("------ THREADS ------");
     for task in tasks::all().into_iter().filter(|task| !is(task.id)) {
         let answer = ask(task.id);
-        tell_thread(&task, answer.as_ref(), bare);
+        write_thread(&task, answer.as_ref(), bare);
     }
     bare("--------");
 }
@@ -208,21 +208,21 @@ fn ask(thread: i32) -> Option<Answer> {
     Some(Answer { frames, text: question.trace.text() })
 }
 
-fn tell_thread(task: &Task, answer: Option<&Answer>, mut line: impl FnMut(&str)) {
+fn write_thread(task: &Task, answer: Option<&Answer>, mut line: impl FnMut(&str)) {
     let Task { id, name, state } = task;
     line(&format!("Thread {id} ({name}), {state}"));
     match answer {
         None => line("    It does not answer"),
         Some(Answer { frames, text }) => {
             text.lines().for_each(|text| line(&format!("    {text}")));
-            tell_frames(frames, line);
+            write_frames(frames, line);
         }
     }
 }
 
 /// The functions on a stack, those that were inlined before those they are in. All addresses but
 /// the first are where a call returns to, which may be another line.
-fn tell_frames(frames: &[usize], mut line: impl FnMut(&str)) {
+fn write_frames(frames: &[usize], mut line: impl FnMut(&str)) {
     for (number, address) in frames.iter().enumerate() {
         let within = address - usize::from(number > 0 && *address > 0);
         let mut has_name = false;

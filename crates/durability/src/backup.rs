@@ -31,7 +31,7 @@ struct BackupState {
     status: BackupStatus,
     /// Where its files lie.
     directory: PathBuf,
-    /// When it was sealed, on the monotonic clock in microseconds.
+    /// When the backup was sealed, on the monotonic clock in microseconds.
     sealed_us: i64,
     /// Whether somebody is on the way to remove it.
     is_expiring: bool,
@@ -42,9 +42,9 @@ struct BackupState {
 pub struct BackupStatus {
     /// How far the backup is.
     pub stage: BackupStage,
-    /// Why it failed.
+    /// Why the backup failed.
     pub error: String,
-    /// When it was begun and sealed, in Unix seconds; 0 if it was not.
+    /// When the backup was begun and sealed, in Unix seconds; 0 if it was not.
     pub began: i64,
     /// When the backup was sealed, in Unix seconds; 0 before.
     pub sealed: i64,

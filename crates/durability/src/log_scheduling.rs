@@ -18,10 +18,10 @@ use engine::shared::Shared;
 /// Time between two looks of the log's thread at least, in microseconds.
 const BETWEEN_LOG_LOOKS_US: i64 = 20_000;
 
-/// A thread waits long that waits so many nanoseconds each time in the mean,
+/// A thread waits long that waits so many nanoseconds each time in the mean.
 const LONG_NS: u64 = 500_000;
 
-/// and is not courteous for so many microseconds then.
+/// The log's thread is not courteous for so many microseconds once it has waited long.
 const REST_US: i64 = 60_000_000;
 
 /// What the log's thread knows of its own.

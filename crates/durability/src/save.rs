@@ -62,7 +62,7 @@ struct SavesState {
 struct RunningSave {
     snapshot: Arc<Snapshot>,
     mode: SaveMode,
-    /// When it began, in Unix seconds.
+    /// When the save began, in Unix seconds.
     began: i64,
 }
 
@@ -122,7 +122,7 @@ pub enum Unsaved {
 }
 
 /// Why a save was not begun.
-pub enum Unbegun {
+pub enum SaveRefused {
     /// Another one is under way.
     Busy,
     /// The system gives no thread for it.
@@ -182,7 +182,7 @@ impl Saves {
         server: &'static Durability,
         mode: SaveMode,
         listener: Option<Sender<SaveProgress>>,
-    ) -> Result<(), Unbegun> {
+    ) -> Result<(), SaveRefused> {
         let state = match listener {
             // The slow clock and a FLUSHALL wait for nothing.
             None => self.state(),
@@ -209,7 +209,7 @@ impl Saves {
             );
         };
         drop(turn);
-        snapshot.start(target, Box::new(done)).map_err(Unbegun::NoThread)
+        snapshot.start(target, Box::new(done)).map_err(SaveRefused::NoThread)
     }
 
     /// Saves here and now, with a world that must not change any more before what is in memory is
@@ -462,9 +462,9 @@ impl Saves {
         server: &'static Durability,
         mode: SaveMode,
         is_awaited: bool,
-    ) -> Result<Arc<Snapshot>, Unbegun> {
+    ) -> Result<Arc<Snapshot>, SaveRefused> {
         if state.running.is_some() || state.is_ending && mode != SaveMode::Final {
-            return Err(Unbegun::Busy);
+            return Err(SaveRefused::Busy);
         }
         let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
         let snapshot = Snapshot::new(server, SnapshotPurpose::Save, syncs, is_awaited);
@@ -512,7 +512,7 @@ impl Saves {
         server.gates.write_refusals.set(SNAPSHOT_FAILED, !state.status.is_well);
         let is_outdated = std::mem::take(&mut state.is_outdated);
         let is_called_off = result.is_err() && snapshot.is_cancelled();
-        // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
+        // After a failure nobody waits any more, as in Redis: the log and INFO tell of it.
         let is_owed = server.journal.snapshot_fence.is_up() && (is_outdated || is_called_off);
         let ready = if is_owed { Vec::new() } else { server.journal.snapshot_fence.lower() };
         drop(state);

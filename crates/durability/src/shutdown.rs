@@ -49,7 +49,7 @@ pub struct ShutdownFailed;
 impl Shutdown {
     /// Does what must be done first and has the process end. That may wait for a disk, so it is not
     /// for workers.
-    pub fn carry_out(
+    pub fn execute(
         &self,
         server: &'static Durability,
         how: ShutdownFlags,
@@ -178,7 +178,7 @@ fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, Shutd
         Ok(still) => Ok(Some((still, world))),
         Err(_) if !force => {
             log_warning!(server.log, "Error trying to save the DB, can't exit.");
-            Err(go_on(server))
+            Err(report_failure(server))
         }
         Err(_) => {
             log_warning!(server.log, "Error trying to save the DB. Exit anyway.");
@@ -197,10 +197,10 @@ fn await_base(server: &'static Durability, force: bool) -> Result<(), ShutdownFa
         return Ok(());
     }
     log_warning!(server.log, "Writing initial AOF, can't exit.");
-    Err(go_on(server))
+    Err(report_failure(server))
 }
 
-fn go_on(server: &Durability) -> ShutdownFailed {
+fn report_failure(server: &Durability) -> ShutdownFailed {
     log_warning!(
         server.log,
         "Errors trying to shut down the server. Check the logs for more information."

@@ -18,6 +18,7 @@ use crate::admission::gates::{self, Verdict};
 use crate::admission::redirection::{OpenSlotKeys, RoutedRequest};
 use crate::commit::accounting::{charge, charge_step};
 use crate::commit::handler::{Outcome, Work};
+use crate::commit::served_request::ServedRequest;
 use crate::execute::offload::ControlCall;
 use crate::lane::Lane;
 use crate::limits::budget;
@@ -40,7 +41,6 @@ mod lookup;
 mod offload_start;
 mod queue;
 mod rejection;
-mod served;
 mod unit;
 
 pub use foreign::{ForeignBody, ForeignRequest};
@@ -48,11 +48,10 @@ pub use lock_batch::{BatchedRequest, BatchedRequests, LOCK_BATCH_MAX, LockBatch}
 use locks::{Granted, PREFETCHED_MAX};
 pub use lookup::{Located, Lookup, Resolved};
 use offload_start::computes_apart;
-pub use offload_start::{InputHandover, looks_heavy};
+pub use offload_start::{InputHandover, is_heavy_request};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
-pub(crate) use served::ServedRequest;
 
 /// Where requests are run: what runs them, at which lane, and what of their session's input may
 /// leave with them.
@@ -112,12 +111,12 @@ pub fn execute(
     };
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let room = || budget::room_for(entry.spec.flags, args);
-    let admit = || gates::admit(lane, session, entry, args);
+    let admit = || gates::admit(lane, session, entry, args, || located.known());
     let (verdict, grant) = locks::enter(lane, grant, room, admit);
     match verdict {
         Verdict::Admitted => {}
         Verdict::Refused(refusal) => {
-            if let Some(step) = http_request::leave(lane, session, args, out) {
+            if let Some(step) = http_request::divert(lane, session, args, out) {
                 return step;
             }
             server.observed.stats.rejected(lane.number, entry.id);
@@ -146,7 +145,7 @@ pub fn execute(
         import: None,
         out,
     };
-    let mut step = crash::serving(&served, || match entry.run {
+    let mut step = served.serve(|| match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
         }
@@ -168,7 +167,7 @@ fn after(
     step: Step,
 ) -> Step {
     if matches!(step, Step::Done | Step::Close) {
-        session.heed_answer(|| out.written_since(mark));
+        session.check_import_answer(|| out.written_since(mark));
         if !session.replies() && !ran.is_some_and(CommandEntry::answers_with_messages) {
             out.truncate(mark);
         }
@@ -181,8 +180,8 @@ impl CommandExecution<'_> {
     fn run_data(&mut self, handler: Handler, grant: Granted) -> Step {
         let is_granted = grant.is_some();
         if !is_granted
-            && looks_heavy(self.args)
-            && let Some(step) = self.leave_unlocked(handler)
+            && is_heavy_request(self.args)
+            && let Some(step) = self.offload_unlocked(handler)
         {
             return step;
         }
@@ -221,7 +220,7 @@ impl CommandExecution<'_> {
         }
         let work = self.work(handler);
         let entry = self.entry;
-        if looks_heavy(self.args)
+        if is_heavy_request(self.args)
             || self.is_bulky()
             || self.import.as_ref().is_some_and(|import| import.is_long)
             || (failpoint::are_reads_apart() && computes_apart(entry.spec.flags))
@@ -244,10 +243,16 @@ impl CommandExecution<'_> {
         }
     }
 
+    /// Where its keys belong, as far as they were located before.
+    fn known(&self) -> &[Location] {
+        if self.several.is_empty() { self.location.as_slice() } else { self.several }
+    }
+
     fn open_keys(&self) -> Option<OpenSlotKeys> {
         let Self { lane, entry, args, .. } = *self;
         let (session, flags) = (&*self.session, gates::effective_flags(self.session, entry));
-        let request = RoutedRequest { server: lane.shared, session, entry, args, flags };
+        let (server, known) = (lane.shared, self.known());
+        let request = RoutedRequest { server, session, entry, args, known, flags };
         request.open_keys(&lane.routes())
     }
 
@@ -305,7 +310,7 @@ impl CommandExecution<'_> {
     /// Takes the locks of a plan if all are there at once.
     #[inline]
     fn acquire(&self, acquisition: &mut Acquisition) -> bool {
-        let flags = || gates::effective_flags(self.session, self.entry);
+        let flags = || gates::flag_set(self.session, self.entry);
         locks::acquire(self.lane, flags, acquisition)
     }
 
@@ -321,7 +326,9 @@ impl CommandExecution<'_> {
         let keyspace = self.lane.shared.keyspace;
         match self.entry.spec.plan {
             Plan::World => Acquisition::of_world(keyspace),
-            Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
+            Plan::Visits | Plan::OfWords(_) => {
+                Acquisition::of_partitions(keyspace, PartitionSet::new())
+            }
             Plan::Keys => Acquisition::of_partitions(keyspace, partitions),
         }
     }
@@ -347,19 +354,17 @@ impl CommandExecution<'_> {
         }
         let keyspace = self.lane.shared.keyspace;
         let mut known = self.several.iter();
-        for spec in self.entry.spec.keys {
-            let visited = spec.visit(self.args, |index| {
-                let key = &self.args[index];
-                let location = keyspace.locate_unless_known(key, known.next());
-                keyspace.prefetch_locks(&[location]);
-                partitions.push(location.partition());
-                located.push(key, location);
-            });
-            if visited.is_err() {
-                return (PartitionSet::new(), LocatedKeys::default());
-            }
+        let visited = self.entry.spec.visit_keys(self.args, |index| {
+            let key = &self.args[index];
+            let location = keyspace.locate_unless_known(key, known.next());
+            keyspace.prefetch_locks(&[location]);
+            partitions.push(location.partition());
+            located.push(key, location);
+        });
+        match visited {
+            Ok(()) => (partitions, located),
+            Err(_) => (PartitionSet::new(), LocatedKeys::default()),
         }
-        (partitions, located)
     }
 
     fn may_widen(&self) -> bool {
@@ -424,12 +429,8 @@ impl CommandExecution<'_> {
 #[cold]
 pub(crate) fn partitions_of(server: &Shared, entry: &CommandEntry, args: Args<'_>) -> PartitionSet {
     let mut partitions = PartitionSet::new();
-    for spec in entry.spec.keys {
-        let visit =
-            |index: usize| partitions.push(server.keyspace.locate(&args[index]).partition());
-        if spec.visit(args, visit).is_err() {
-            return PartitionSet::new();
-        }
-    }
-    partitions
+    let visited = entry.spec.visit_keys(args, |index| {
+        partitions.push(server.keyspace.locate(&args[index]).partition());
+    });
+    if visited.is_ok() { partitions } else { PartitionSet::new() }
 }

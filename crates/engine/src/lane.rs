@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use base::time::{Moment, UnixMillis};
-use commands::Flags;
 use keyspace::Acquisition;
 
-use crate::clients::mailbox::{Letter, PendingWakes, hand_out_next};
+use crate::clients::mailbox::{Letter, PendingWakes, deliver_next};
 use crate::clients::registry::Client;
 use crate::limits::evictor::Evictor;
 use crate::limits::gate_state::GateState;
@@ -22,6 +21,7 @@ use crate::runtime::counters::WorkerCounters;
 use crate::runtime::failpoint;
 use crate::runtime::yielding::TURN_US;
 use crate::shared::Shared;
+use crate::table::flag_set::FlagSet;
 
 /// The first command of a thread that is looked at: those that a client begins with are alike.
 const FIRST_SAMPLE: u32 = 256;
@@ -165,7 +165,7 @@ impl Lane {
     /// pause, a load, another role or another table of a cluster keeps it that may have come behind
     /// them: all ask for the world, which sees what is inside (`pause.rs`).
     #[inline]
-    pub fn enter_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
+    pub fn enter_past_gates(&self, flags: impl FnOnce() -> FlagSet) -> bool {
         let GateState { pause, loading, write_refusals, replica_role, routing, .. } =
             &self.shared.gates;
         if !self.enter() {
@@ -181,19 +181,19 @@ impl Lane {
 
     /// Asks the gates again whose answer changes with the world stopped.
     #[cold]
-    fn is_let_pass_again(&self, flags: Flags) -> bool {
+    fn is_let_pass_again(&self, flags: FlagSet) -> bool {
         let GateState { pause, loading, write_refusals, replica_role, .. } = &self.shared.gates;
-        let is_routed_anew = self.see_routes();
+        let is_routed_anew = self.refresh_routes();
         !(is_routed_anew
-            || pause.holds(flags, self.now_ms())
-            || loading.is_on() && !flags.has(Flags::LOADING)
-            || write_refusals.is_read_only() && flags.has(Flags::WRITE)
-            || replica_role.is_stale() && !flags.has(Flags::STALE))
+            || pause.holds(|| flags.any, || self.now_ms())
+            || loading.refuses(|| flags)
+            || write_refusals.refuses_as_replica(flags.any)
+            || replica_role.refuses_stale(|| flags))
     }
 
     /// The cluster's table as it is now: the gates go by it.
     pub(crate) fn routes(&self) -> Ref<'_, SlotMap> {
-        self.see_routes();
+        self.refresh_routes();
         Ref::map(self.routes.borrow(), |routes| &**routes)
     }
 
@@ -203,7 +203,7 @@ impl Lane {
     }
 
     /// Takes the cluster's table over if there is another one.
-    fn see_routes(&self) -> bool {
+    fn refresh_routes(&self) -> bool {
         if self.shared.gates.routing.version() == self.routed.get() {
             return false;
         }
@@ -249,16 +249,16 @@ impl Lane {
     }
 
     /// Hands out all letters that there are.
-    pub fn hand_out_letters(&self) {
+    pub fn deliver_letters(&self) {
         self.letters.borrow_mut().append(&mut self.shared.mailboxes.collect(self.number));
-        while self.hand_out_letter().is_some() {}
+        while self.deliver_letter().is_some() {}
     }
 
     /// Hands out the next letters that belong together; for how many clients they were.
-    pub fn hand_out_letter(&self) -> Option<usize> {
+    pub fn deliver_letter(&self) -> Option<usize> {
         let mut addressees = self.addressees.borrow_mut();
         let wake = &mut |client: &Arc<Client>| addressees.push_back(Arc::clone(client));
-        hand_out_next(&mut self.letters.borrow_mut(), wake)
+        deliver_next(&mut self.letters.borrow_mut(), wake)
     }
 
     /// Whether letters were not handed out yet, or sessions not woken.
@@ -292,7 +292,9 @@ pub fn is_over(turn_us: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Acquisition, Flags, Lane, Shared};
+    use commands::Flags;
+
+    use super::{Acquisition, FlagSet, Lane, Shared};
     use crate::limits::write_refusals::{FEW_REPLICAS, READ_ONLY};
     use crate::runtime::background::wait_for;
     use crate::testing::engine;
@@ -302,23 +304,24 @@ mod tests {
     #[test]
     fn what_changes_with_the_world_stopped_is_asked_for_behind_the_gates() {
         type Shut = fn(&Shared);
-        let (read, write) = (Flags::READONLY, Flags::WRITE);
-        let stale = Flags::READONLY.and(Flags::STALE).and(Flags::LOADING);
+        let [read, write] = [Flags::READONLY, Flags::WRITE].map(FlagSet::of);
+        let stale = FlagSet::of(Flags::READONLY.and(Flags::STALE).and(Flags::LOADING));
+        let together = stale.and(read);
         let server = engine();
         let lane = Lane::new(server, 0);
-        let shut: [(Shut, [bool; 3]); 5] = [
-            (|_| {}, [true; 3]),
-            (|it| it.gates.write_refusals.set(FEW_REPLICAS, true), [true; 3]),
-            (|it| it.gates.write_refusals.set(READ_ONLY, true), [true, false, true]),
-            (|it| it.gates.replica_role.set_stale(true), [false, false, true]),
-            (|it| it.gates.loading.begin(it.keyspace.clock(), 0), [false, false, true]),
+        let shut: [(Shut, [bool; 4]); 5] = [
+            (|_| {}, [true; 4]),
+            (|it| it.gates.write_refusals.set(FEW_REPLICAS, true), [true; 4]),
+            (|it| it.gates.write_refusals.set(READ_ONLY, true), [true, false, true, true]),
+            (|it| it.gates.replica_role.set_stale(true), [false, false, true, false]),
+            (|it| it.gates.loading.begin(it.keyspace.clock(), 0), [false, false, true, false]),
         ];
         for (number, (shut, expected)) in shut.into_iter().enumerate() {
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for(&mut world);
             shut(server);
             drop(world);
-            let passes = [read, write, stale].map(|flags| {
+            let passes = [read, write, stale, together].map(|flags| {
                 let passes = lane.enter_past_gates(|| flags);
                 lane.leave();
                 passes

@@ -1,12 +1,12 @@
 //! An engine for tests: all programs, the data commands of `commands`, and of the control commands
-//! the one that logs hold.
+//! those that logs and streams hold.
 //!
 //! Invariant: nothing here is part of the product.
 
 use std::sync::LazyLock;
 
 use commands::DataCommand;
-use commands::declare::{Command, Role, Spec, exactly};
+use commands::declare::{Arity, Command, Databases, Role, Spec, at_least, exactly};
 use config::settings::DATABASES;
 use config::{Config, SetError};
 use keyspace::{Acquisition, Keyspace, Options, Refusal, Tx, TxOptions};
@@ -26,12 +26,25 @@ use crate::transaction::control_plane::{ControlPlane, ControlRequest, NOT_FROM_S
 use crate::transaction::engine::Engine;
 use crate::transaction::unit::{self, Unit};
 
-/// As the server declares it; replay does what it asks for.
-const SELECT: Command<()> = Command {
-    spec: Spec { name: "SELECT", role: Role::Select, arity: exactly(2), ..Spec::BASE },
-    subcommands: &[],
-    run: (),
+/// As the server declares them; replay does what they ask for.
+const CONTROL: &[&Command<()>] = &[
+    &SELECT,
+    &control("MULTI", Role::Multi, exactly(1)),
+    &control("DISCARD", Role::Discard, exactly(1)),
+    &control("PING", Role::Ping, at_least(1)),
+    &control("REPLCONF", Role::Replconf, at_least(1)),
+    &control("PUBLISH", Role::Publish, exactly(3)),
+    &control("SPUBLISH", Role::ShardPublish, exactly(3)),
+];
+
+const SELECT: Command<()> = {
+    let command = control("SELECT", Role::Select, exactly(2));
+    Command { spec: Spec { databases: Databases::At(&[1]), ..command.spec }, ..command }
 };
+
+const fn control(name: &'static str, role: Role, arity: Arity) -> Command<()> {
+    Command { spec: Spec { name, role, arity, ..Spec::BASE }, subcommands: &[], run: () }
+}
 
 /// An engine with defaults, which nothing has run in.
 pub fn engine() -> &'static Engine {
@@ -54,7 +67,7 @@ pub fn new_engine(data: &'static [&'static [&'static [&'static DataCommand]]]) -
     let log = Log::open(&config, false).expect("the default log is standard output");
     let families = Families {
         data,
-        control: &[&[&SELECT]],
+        control: &[CONTROL],
         programs: &[unit::COMMANDS, scripting::COMMANDS[0], scripting::COMMANDS[1]],
         subcommands: &[],
     };

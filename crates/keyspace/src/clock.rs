@@ -101,9 +101,9 @@ pub enum AccessPolicy {
     Accesses,
     /// How often it is.
     Frequency,
-    /// When it was last changed.
+    /// When the entry was last changed.
     Changes,
-    /// When it was last used, and how often.
+    /// When the entry was last used, and how often.
     Worth,
 }
 
@@ -118,7 +118,7 @@ pub struct AccessClock {
     use_lasts_ms: u32,
     now: UnixMillis,
     /// A cheap random sequence for the probabilistic counter.
-    dice: Cell<u64>,
+    random: Cell<u64>,
 }
 
 impl AccessClock {
@@ -133,7 +133,7 @@ impl AccessClock {
             log_factor: settings.lfu_log_factor.load(Ordering::Relaxed),
             decay_minutes: settings.lfu_decay_time.load(Ordering::Relaxed),
             now,
-            dice: Cell::new(now as u64 | 1),
+            random: Cell::new(now as u64 | 1),
         }
     }
 
@@ -185,13 +185,13 @@ impl AccessClock {
                 self.minutes() << 8 | self.incremented(self.frequency(clock))
             }
             AccessPolicy::Worth => {
-                let ((uses, age_ms), dice) = (self.uses_and_age(clock), self.throw());
+                let ((uses, age_ms), random) = (self.uses_and_age(clock), self.next_random());
                 if let Some(ghost_list) = self.ghost_list
-                    && dice.is_multiple_of(USES_PER_COUNT)
+                    && random.is_multiple_of(USES_PER_COUNT)
                 {
                     ghost_list.note_use(clock & USES_MASK, age_ms);
                 }
-                self.units() << UNITS_SHIFT | used_once_more(uses, dice / USES_PER_COUNT)
+                self.units() << UNITS_SHIFT | used_once_more(uses, random / USES_PER_COUNT)
             }
         }
     }
@@ -291,17 +291,17 @@ impl AccessClock {
         }
         let base = u64::from(counter.saturating_sub(INITIAL_FREQUENCY));
         let odds = base * u64::from(self.log_factor) + 1;
-        counter + u32::from(self.throw().is_multiple_of(odds))
+        counter + u32::from(self.next_random().is_multiple_of(odds))
     }
 
     /// A xorshift step: enough for a counter that is a guess anyway.
-    fn throw(&self) -> u64 {
-        let mut dice = self.dice.get();
-        dice ^= dice << 13;
-        dice ^= dice >> 7;
-        dice ^= dice << 17;
-        self.dice.set(dice);
-        dice >> 11
+    fn next_random(&self) -> u64 {
+        let mut random = self.random.get();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.random.set(random);
+        random >> 11
     }
 
     fn seconds(&self) -> u32 {

@@ -29,6 +29,6 @@ impl Acquisition {
                 }
             })
         });
-        tables.go_on(database, next)
+        tables.next_of_walk(database, next)
     }
 }

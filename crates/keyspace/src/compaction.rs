@@ -34,6 +34,6 @@ impl Acquisition {
         });
         counters.count(Count::Moved, moved);
         counters.count(Count::Kept, kept);
-        content.tables.go_on(database, next)
+        content.tables.next_of_walk(database, next)
     }
 }

@@ -45,7 +45,7 @@ impl Threshold {
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Sets it.
+    /// Sets the threshold.
     pub fn set(&self, number: usize) {
         self.0.store(number as u64, Ordering::Relaxed);
     }

@@ -29,7 +29,7 @@ impl Demand {
     pub const ALL: [Self; 5] =
         [Self::Nothing, Self::TimedFields, Self::Producers, Self::GivenBack, Self::Own];
 
-    /// What it is that has to be known.
+    /// What has to be known.
     #[must_use]
     pub const fn what(self) -> &'static str {
         match self {

@@ -171,8 +171,8 @@ impl GhostList {
     }
 
     /// Notes what keys looked like, one as likely as any other.
-    pub(crate) fn note_look(&self, sample: Sample) {
-        self.decay.note_look(sample);
+    pub(crate) fn note_sample(&self, sample: Sample) {
+        self.decay.note_sample(sample);
     }
 
     /// Notes how many keys there are.

@@ -101,7 +101,7 @@ pub struct Keyspace {
     ghost_list: GhostList,
     pub(crate) big_keys: BigKeys,
     populated: Populated,
-    pub(crate) brought: crate::BroughtPartitions,
+    pub(crate) importing: crate::ImportingPartitions,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
     blocking_key_count: AtomicU32,
@@ -241,7 +241,7 @@ impl Keyspace {
             ghost_list: GhostList::default(),
             big_keys: BigKeys::default(),
             populated: Populated::default(),
-            brought: crate::BroughtPartitions::default(),
+            importing: crate::ImportingPartitions::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),
             blocking_key_count: AtomicU32::new(0),

@@ -20,7 +20,7 @@ pub(crate) const BIG_ENTRY: usize = 256 * 1024;
 /// Something to be dropped.
 pub(crate) struct Garbage {
     content: GarbageContent,
-    /// What it takes, as far as that is known.
+    /// What the garbage takes, as far as that is known.
     bytes: usize,
     /// Keys that it was.
     keys: usize,

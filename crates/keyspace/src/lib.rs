@@ -8,7 +8,6 @@
 
 mod big_keys;
 mod blocking_keys;
-mod brought;
 mod clock;
 mod clock_renewal;
 mod compaction;
@@ -21,6 +20,7 @@ mod demand;
 mod entry;
 mod ghost_list;
 mod hooks;
+mod importing;
 mod keyspace;
 mod lazy_free;
 mod local_deadlines;
@@ -43,13 +43,13 @@ mod world;
 
 pub use big_keys::{BigKeyMetric, BigKeys, elements, usage};
 pub use blocking_keys::BlockingKeys;
-pub use brought::BroughtPartitions;
 pub use clock::{AccessClock, AccessPolicy, ClockJump};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use critical_section::in_critical_section;
 pub use demand::Demand;
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, ItemNotes, Kind, NewText, Text};
+pub use importing::ImportingPartitions;
 pub use keyspace::{EventMask, Keyspace, Location, PARTITIONS, Settings};
 pub use lazy_free::LazyFreeQueue;
 pub use local_deadlines::{LocalDeadlines, LocalKey};

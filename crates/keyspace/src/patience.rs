@@ -25,7 +25,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Whether it lasts; for ever where the keyspace was told nothing of it.
+    /// Whether the patience lasts; for ever where the keyspace was told nothing of it.
     pub fn lasts(&mut self, keyspace: &Keyspace, obstacle: Obstacle<'_>) -> bool {
         let began_us = *self.began_us.get_or_insert_with(|| keyspace.clock().monotonic_us());
         keyspace.waits_on().is_none_or(|waits_on| waits_on(obstacle, began_us))

@@ -33,14 +33,14 @@ pub enum Refusal {
 pub struct Wait {
     /// The keys, each of which may end the wait.
     pub awaited: BlockingKeys,
-    /// When it gives up; never if `None`.
+    /// When the waiter gives up; never if `None`.
     pub deadline: Option<UnixMillis>,
     /// When asking again may find something that only time brought about, if at all.
     pub again: Option<UnixMillis>,
-    /// Whether it wants to know when a key goes away, too.
+    /// Whether the waiter wants to know when a key goes away, too.
     pub wakes_on_deletion: bool,
-    /// What it replies where nobody may wait, as within a transaction. A wait in vain ends in a
-    /// null array.
+    /// What the command replies where nobody may wait, as within a transaction. A wait in vain ends
+    /// in a null array.
     pub at_once: EmptyReply,
 }
 

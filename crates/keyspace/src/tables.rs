@@ -117,7 +117,7 @@ impl Tables {
     }
 
     /// Where a walk over all tables goes on that came to `next` in a database's table.
-    pub(crate) fn go_on(&self, database: usize, next: Option<u64>) -> Option<(usize, u64)> {
+    pub(crate) fn next_of_walk(&self, database: usize, next: Option<u64>) -> Option<(usize, u64)> {
         match next {
             Some(position) => Some((database, position)),
             None => self.behind(database).map(|database| (database, 0)),

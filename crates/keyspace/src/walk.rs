@@ -74,7 +74,7 @@ impl Walks {
     }
 
     /// Leaves a flushed database to the walks that go on; gives it back if there is none.
-    pub(crate) fn leave(
+    pub(crate) fn keep_flushed(
         &self,
         database: usize,
         tables: Vec<(u8, EntryTable)>,
@@ -166,7 +166,7 @@ impl Walk {
         };
         let table = content.table(database);
         let next = table.and_then(|table| table.walk(position, at_least, visit));
-        let next = content.tables.go_on(database, next);
+        let next = content.tables.next_of_walk(database, next);
         if next.is_none() {
             self.visited.fetch_add(1, Ordering::AcqRel);
         }
@@ -192,7 +192,7 @@ impl Walk {
 
     /// Gives the walk up: nothing is saved from here on. All partitions are to be visited again,
     /// by one thread, once no other does.
-    pub fn give_up(&self) {
+    pub fn abort(&self) {
         self.given_up.store(true, Ordering::Release);
         let flushed = std::mem::take(&mut *self.flushed());
         drop(flushed);

@@ -407,7 +407,7 @@ impl World {
             if state.granted || !others_wait && !state.requests.is_empty() {
                 Vec::new()
             } else {
-                self.go_on(&mut state)
+                self.open_turnstiles(&mut state)
             }
         };
         // Wakers are woken and dropped without the mutex: they may run other people's code.
@@ -421,7 +421,7 @@ impl World {
     /// Opens the turnstiles. Returns the wakers: of threads that waited for the world, of heavy
     /// work that is admitted herewith, then of those that ask for the world next, which queue again
     /// behind them. So a stream of world operations starves nobody.
-    fn go_on(&self, state: &mut WorldState) -> Vec<Waker> {
+    fn open_turnstiles(&self, state: &mut WorldState) -> Vec<Waker> {
         if let Some(since) = self.stopped_since() {
             let micros = self.clock.monotonic_us() - since;
             self.stall_stats.note_stop(u64::try_from(micros).unwrap_or(0));

@@ -6,6 +6,8 @@
 //! among commands are about the SET right behind them, what is said of sticking names its key;
 //! whatever else such a note or word says is nothing.
 
+use proto::Args;
+
 /// The name of the note of flags in a snapshot, and what their ECHO begins with.
 pub(crate) const FLAGS: &str = "memcached-flags";
 
@@ -26,6 +28,18 @@ pub enum EntryNote<'a> {
 }
 
 impl<'a> EntryNote<'a> {
+    /// The command of a log that carries one: a word of the log's format, whatever clients call
+    /// that command.
+    pub const COMMAND: &'static [u8] = b"ECHO";
+
+    /// What a command of a log says, if it is such an ECHO.
+    #[inline]
+    #[must_use]
+    pub fn of(args: Args<'a>) -> Option<Self> {
+        let is_echo = args.len() == 2 && args[0].eq_ignore_ascii_case(Self::COMMAND);
+        is_echo.then(|| Self::parse(args.get(1)?)).flatten()
+    }
+
     /// The word of the ECHO that says it.
     #[must_use]
     pub fn word(&self) -> Vec<u8> {
@@ -38,7 +52,7 @@ impl<'a> EntryNote<'a> {
 
     /// What such a word says, if it is one.
     #[must_use]
-    pub fn parse(word: &'a [u8]) -> Option<Self> {
+    fn parse(word: &'a [u8]) -> Option<Self> {
         let at = word.iter().position(|byte| *byte == b'=')?;
         let (name, what) = (str::from_utf8(&word[..at]).ok()?, &word[at + 1..]);
         match name {

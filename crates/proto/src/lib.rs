@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod framing;
 pub mod memcached;
 pub mod output;
 pub mod reply;
@@ -14,6 +15,7 @@ pub mod source;
 pub mod value;
 
 pub use args::{ArgSpans, Args, ArgsBuffer, OwnedArgs};
+pub use framing::Framing;
 pub use output::{Block, Mark, Output};
 pub use reply::{Reply, Resp};
 pub use request::{Limits, Progress, ProtocolError, RequestParser};

@@ -317,7 +317,7 @@ impl Output {
     }
 
     /// Forgets what of the reply was still to be made.
-    pub fn leave_off(&mut self) {
+    pub fn discard_source(&mut self) {
         self.stream = None;
     }
 

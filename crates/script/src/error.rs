@@ -19,7 +19,7 @@ pub enum Fault {
 pub struct ScriptError {
     /// The text, its code first.
     pub text: Vec<u8>,
-    /// Whether it is to be counted: an error that a nested command made already was.
+    /// Whether the error is to be counted: an error that a nested command made already was.
     pub is_new: bool,
 }
 

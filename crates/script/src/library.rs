@@ -26,7 +26,7 @@ pub struct Registration {
     pub name: Box<[u8]>,
     /// What FUNCTION LIST tells of it.
     pub description: Option<Box<[u8]>>,
-    /// What it promises.
+    /// What the function promises.
     pub flags: Flags,
 }
 

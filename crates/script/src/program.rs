@@ -113,7 +113,7 @@ pub struct Program {
     /// Where the Lua begins.
     body: usize,
     sight: VisibleLists,
-    /// How it is run without Lua, if it can be.
+    /// How the script is run without Lua, if it can be.
     direct: Option<Box<Direct>>,
 }
 
@@ -186,14 +186,15 @@ impl Program {
         self.source.len() + size_of::<Program>() + direct
     }
 
-    /// Whether it may be run without Lua.
+    /// Whether the script may be run without Lua.
     #[inline]
     pub fn is_direct(&self) -> bool {
         self.direct.is_some()
     }
 
-    /// Runs it without Lua, if that can be. What it returns is appended to `reply`, in whose
-    /// protocol its client speaks; if it leaves, nothing is, but what its commands did is done.
+    /// Runs the script without Lua, if that can be. What it returns is appended to `reply`, in
+    /// whose protocol its client speaks; if it leaves, nothing is, but what its commands did is
+    /// done.
     pub fn run_directly(
         &self,
         input: Input<'_>,
@@ -206,8 +207,8 @@ impl Program {
         direct.run(input, host, limits, bench, reply)
     }
 
-    /// What it can see.
-    pub(crate) fn sight(&self) -> VisibleLists {
+    /// What the script can see.
+    pub(crate) fn visible_lists(&self) -> VisibleLists {
         self.sight
     }
 

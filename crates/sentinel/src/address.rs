@@ -11,7 +11,7 @@ use crate::Millis;
 /// Where an instance is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// As it was written: an IP or a name.
+    /// The host as it was written: an IP or a name.
     pub(crate) host: String,
     /// `None` while the name is not resolved.
     pub(crate) ip: Option<IpAddr>,

@@ -158,7 +158,7 @@ impl Context {
     }
 
     /// Asks for an action.
-    pub(crate) fn act(&mut self, action: Action) {
+    pub(crate) fn push_action(&mut self, action: Action) {
         self.actions.push(action);
     }
 
@@ -189,7 +189,7 @@ impl Context {
     }
 
     /// The configuration could not be written.
-    pub(crate) fn distrust_disk(&mut self) {
+    pub(crate) fn note_disk_failed(&mut self) {
         self.disk = Disk::Failed { retry_at: self.now + 1000 };
     }
 
@@ -207,12 +207,12 @@ impl Context {
 
     /// Writes to the log.
     pub(crate) fn log(&mut self, level: Level, text: String) {
-        self.act(Action::Log { level, text });
+        self.push_action(Action::Log { level, text });
     }
 
     /// An event that no script is told.
     pub(crate) fn notify(&mut self, level: Level, event: &'static str, text: String) {
-        self.act(Action::Notify(Notice { level, event, text }));
+        self.push_action(Action::Notify(Notice { level, event, text }));
     }
 
     /// An event that this script is told, too.
@@ -251,7 +251,7 @@ impl Context {
     /// not stay in step.
     pub(crate) fn schedule_tick(&mut self) {
         let after = 1000 / (10 + self.random.below(10));
-        self.act(Action::ScheduleTick { after });
+        self.push_action(Action::ScheduleTick { after });
     }
 
     /// A random delay, so that candidates do not stay in step.
@@ -307,7 +307,7 @@ impl Context {
         words: &[&[u8]],
     ) {
         let command: OwnedArgs = words.iter().copied().collect();
-        self.act(Action::Send { connection, command, is_promise: promise == Promise::Yes });
+        self.push_action(Action::Send { connection, command, is_promise: promise == Promise::Yes });
     }
 
     /// Makes the connections of a link that are missing.
@@ -319,14 +319,14 @@ impl Context {
             let link = self.links.get_mut(id);
             link.commands = Channel::Opening(connection);
             link.commands_since = now;
-            self.act(Action::Connect { connection, to, purpose: Purpose::Commands });
+            self.push_action(Action::Connect { connection, to, purpose: Purpose::Commands });
         }
         if self.links.get(id).messages == Some(Channel::Closed) {
             let connection = self.links.connect(id);
             let link = self.links.get_mut(id);
             link.messages = Some(Channel::Opening(connection));
             (link.messages_since, link.message_at) = (now, now);
-            self.act(Action::Connect { connection, to, purpose: Purpose::Messages });
+            self.push_action(Action::Connect { connection, to, purpose: Purpose::Messages });
         }
     }
 
@@ -334,7 +334,7 @@ impl Context {
     pub(crate) fn close(&mut self, channel: Channel) {
         if let Some(connection) = channel.connection() {
             self.links.forget(connection);
-            self.act(Action::Close { connection });
+            self.push_action(Action::Close { connection });
         }
     }
 
@@ -343,14 +343,14 @@ impl Context {
         let open: Vec<_> = self.links.get(id).connections().collect();
         for connection in open {
             self.links.forget(connection);
-            self.act(Action::Close { connection });
+            self.push_action(Action::Close { connection });
         }
     }
 
     /// Gives up one use of a link, and closes it with the last.
     pub(crate) fn release(&mut self, id: LinkId) {
         for connection in self.links.release(id) {
-            self.act(Action::Close { connection });
+            self.push_action(Action::Close { connection });
         }
     }
 }

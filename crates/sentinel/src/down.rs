@@ -114,7 +114,7 @@ fn judge(
     instance: &mut Instance,
     other_reason: bool,
 ) -> Option<&'static str> {
-    let silence = context.links.get(instance.link).silence(context.now);
+    let silence = context.links.get(instance.link).unavailable_for(context.now);
     instance.drop_dead_connections(context);
     let is_down = silence > instance.down_after || other_reason;
     if is_down == instance.subjective.is_down {

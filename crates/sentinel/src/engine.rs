@@ -85,7 +85,7 @@ impl Sentinel {
     /// attempt succeeds, which is made once a second, there are no votes, no hellos and no new
     /// failovers.
     pub fn persist_failed(&mut self, actions: Vec<Action>) -> Vec<Action> {
-        self.context.distrust_disk();
+        self.context.note_disk_failed();
         for action in actions {
             match action {
                 Action::Persist => {
@@ -95,16 +95,16 @@ impl Sentinel {
                 }
                 Action::Reply { client, is_promise: true, .. } => {
                     let bytes = b"-ERR Failed to save config file. Check server logs.\r\n".to_vec();
-                    self.context.act(Action::Reply { client, bytes, is_promise: false });
+                    self.context.push_action(Action::Reply { client, bytes, is_promise: false });
                 }
                 Action::Send { connection, is_promise: true, .. } => {
                     if self.context.links.forget(connection).is_some() {
-                        self.context.act(Action::Close { connection });
+                        self.context.push_action(Action::Close { connection });
                     }
                 }
                 // The connection was closed for an earlier promise.
                 Action::Send { connection, .. } if self.context.links.of(connection).is_none() => {}
-                other => self.context.act(other),
+                other => self.context.push_action(other),
             }
         }
         self.context.take_actions()

@@ -112,7 +112,7 @@ pub enum Action {
         client: ClientId,
         /// The reply, encoded.
         bytes: Vec<u8>,
-        /// Whether it promises what must be on disk.
+        /// Whether the reply promises what must be on disk.
         is_promise: bool,
     },
     /// Make a connection.
@@ -135,7 +135,7 @@ pub enum Action {
         connection: ConnectionId,
         /// Its words.
         command: OwnedArgs,
-        /// Whether it promises what must be on disk.
+        /// Whether the command promises what must be on disk.
         is_promise: bool,
     },
     /// Log an event and publish it to its subscribers.

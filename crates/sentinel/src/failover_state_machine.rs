@@ -55,7 +55,7 @@ impl Primary {
         let text = self.head.text(context);
         self.head.warn(context, "+elected-leader", text.clone());
         if context.failures.after_election {
-            context.act(Action::Crash { status: CRASH_STATUS });
+            context.push_action(Action::Crash { status: CRASH_STATUS });
             return;
         }
         self.head.failover.enter(Stage::SelectReplica, context.now);
@@ -162,7 +162,7 @@ impl Primary {
         self.head.warn(context, "+promoted-slave", text);
         self.head.failover.enter(Stage::ReconfReplicas(name.to_owned()), context.now);
         if context.failures.after_promotion {
-            context.act(Action::Crash { status: CRASH_STATUS });
+            context.push_action(Action::Crash { status: CRASH_STATUS });
             return;
         }
         let text = self.head.text(context);

@@ -109,21 +109,21 @@ impl Instance {
         }
     }
 
-    /// Whether it is time for a PING.
+    /// Whether the time for a PING has come.
     pub(crate) fn is_ping_due(&self, context: &Context) -> bool {
         let (link, period) = (context.links.get(self.link), self.ping_period(context));
         let is_sent = link.ping_at.is_some_and(|at| context.now - at <= period / 2);
         context.now - link.answer_at > period && !is_sent
     }
 
-    /// Whether it is time for a hello about this primary.
+    /// Whether the time for a hello about this primary has come.
     pub(crate) fn is_hello_due(&self, context: &Context, name: &str) -> bool {
         let is_of = |awaited: &Awaited| matches!(awaited, Awaited::Hello(of) if of == name);
         let is_awaited = context.links.get(self.link).awaited.iter().any(is_of);
         context.now - self.hello_at > context.periods.publish && !is_awaited
     }
 
-    /// Whether it was never seen down in the last so many milliseconds.
+    /// Whether the instance was never seen down in the last so many milliseconds.
     pub(crate) fn was_up_for(&self, context: &Context, time: Millis) -> bool {
         self.subjective.since.is_none_or(|since| context.now - since > time)
     }
@@ -136,13 +136,13 @@ pub(crate) const PENDING_MAX: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) run_id: Option<String>,
-    /// When it last sent INFO.
+    /// When the instance last sent INFO.
     pub(crate) info_at: Option<Millis>,
     pub(crate) info: Vec<u8>,
     pub(crate) role: Role,
     /// Since when it says so.
     pub(crate) role_since: Millis,
-    /// When it was seen to have another run id, until it answers PING.
+    /// When the instance was seen to have another run id, until it answers PING.
     pub(crate) rebooted_at: Option<Millis>,
     pub(crate) own_failover: Option<OwnFailover>,
 }

@@ -122,7 +122,7 @@ impl Link {
     }
 
     /// For how long the instance has not been well.
-    pub(crate) fn silence(&self, now: Millis) -> Millis {
+    pub(crate) fn unavailable_for(&self, now: Millis) -> Millis {
         match (self.ping_since, self.commands) {
             (Some(since), _) => now - since,
             (None, Channel::Open(_)) => 0,
@@ -240,11 +240,11 @@ mod tests {
         let id = links.add(Owner::Primary("name".to_owned()), 0);
         let (commands, messages) = (links.connect(id), links.connect(id));
         let link = links.get_mut(id);
-        assert_eq!(link.silence(7), 7, "it was never well");
+        assert_eq!(link.unavailable_for(7), 7, "it was never well");
         link.ping_since = None;
-        assert_eq!(link.silence(9), 9);
+        assert_eq!(link.unavailable_for(9), 9);
         link.commands = Channel::Open(commands);
-        assert_eq!((link.ready(), link.silence(9)), (None, 0));
+        assert_eq!((link.ready(), link.unavailable_for(9)), (None, 0));
         link.messages = Some(Channel::Opening(messages));
         assert_eq!(link.ready(), Some(commands));
         assert_eq!(links.forget(messages), Some(id));

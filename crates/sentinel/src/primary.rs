@@ -127,9 +127,9 @@ pub(crate) struct Peer {
     pub(crate) id: String,
     pub(crate) instance: Instance,
     pub(crate) last_hello_at: Millis,
-    /// Whether it says that the primary is down.
+    /// Whether the peer says that the primary is down.
     pub(crate) says_down: bool,
-    /// When it last said anything about that.
+    /// When the peer last said anything about that.
     pub(crate) said_at: Option<Millis>,
     /// Its vote.
     pub(crate) leader: Option<String>,

@@ -53,9 +53,9 @@ impl Primary {
             return;
         }
         let outcome = match replica.node.role {
-            Role::Primary => self.head.see_primary_role(context, replica, &replica_text),
+            Role::Primary => self.head.handle_primary_role(context, replica, &replica_text),
             Role::Replica => {
-                self.head.see_replica_role(context, replica, &replica_text, &promoted);
+                self.head.handle_replica_role(context, replica, &replica_text, &promoted);
                 Outcome::Nothing
             }
         };
@@ -115,7 +115,7 @@ impl Replica {
 
 impl Head {
     /// A replica says that it is a primary, as it was promoted, or has come back from the dead.
-    fn see_primary_role(&self, context: &mut Context, replica: &Replica, text: &str) -> Outcome {
+    fn handle_primary_role(&self, context: &mut Context, replica: &Replica, text: &str) -> Outcome {
         match &self.failover.stage {
             Stage::WaitPromotion(name) if *name == replica.name => return Outcome::Promoted,
             stage if stage.chosen() == Some(&replica.name) => return Outcome::Nothing,
@@ -136,7 +136,7 @@ impl Head {
 
     /// A replica says that it is one: of which primary, and how far it is on its way to a new
     /// primary.
-    fn see_replica_role(
+    fn handle_replica_role(
         &self,
         context: &mut Context,
         replica: &mut Replica,

@@ -29,7 +29,7 @@ pub(crate) struct Job {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobState {
-    /// Since it is new, or until a time.
+    /// The job waits because it is new, or until a time.
     Waiting(Option<Millis>),
     Running {
         script: ScriptId,
@@ -104,7 +104,7 @@ impl Context {
             started.push(Action::RunScript { script, path, arguments });
         }
         for action in started {
-            self.act(action);
+            self.push_action(action);
         }
     }
 
@@ -121,7 +121,7 @@ impl Context {
         }
         for (script, text) in slow {
             self.notify(Level::Warning, "-script-timeout", text);
-            self.act(Action::KillScript { script });
+            self.push_action(Action::KillScript { script });
         }
     }
 

@@ -104,7 +104,7 @@ async fn pause(server: &Server, is_busy: bool) {
     }
     let mut left = BUSY_PAUSE;
     while !left.is_zero() {
-        let pause = Duration::from_micros(server.memory.budget.look_pause_us().unsigned_abs());
+        let pause = Duration::from_micros(server.memory.budget.check_pause_us().unsigned_abs());
         tokio::time::sleep(pause.min(left)).await;
         left = left.saturating_sub(pause);
         if server.memory.budget.is_near() {

@@ -53,6 +53,7 @@ pub fn declarations() -> Vec<(String, &'static Spec)> {
 /// The commands of a Sentinel: of the server's those that it serves, some in a way of its own, and
 /// what only a Sentinel is asked.
 pub(crate) fn of_sentinel() -> Families<ControlHandler, Prepare> {
+    // The crate of Sentinels knows no declarations: the names are compared once, at the start.
     let is_own = |name: &str| sentinel::COMMANDS.iter().any(|own| own.spec.name == name);
     let is_served = |name: &str| SERVED.iter().any(|served| served.eq_ignore_ascii_case(name));
     let of_server = FAMILIES.control.iter().copied().flatten().copied();
@@ -65,8 +66,9 @@ pub(crate) fn of_sentinel() -> Families<ControlHandler, Prepare> {
 
 #[cfg(test)]
 mod tests {
+    use commands::Role;
     use engine::observe::redact::redacted;
-    use engine::table::command_table::CommandTable;
+    use engine::table::command_table::{CommandEntry, CommandTable};
     use proto::OwnedArgs;
 
     use super::{FAMILIES, of_sentinel};
@@ -111,6 +113,31 @@ mod tests {
         assert_eq!(names, ::sentinel::SERVED);
     }
 
+    #[test]
+    fn a_role_is_that_of_one_command() {
+        let table = CommandTable::build(&FAMILIES, &[]).unwrap().table;
+        for (line, role) in [
+            ("MULTI", Role::Multi),
+            ("EXEC", Role::Exec),
+            ("DISCARD", Role::Discard),
+            ("SELECT", Role::Select),
+            ("PING", Role::Ping),
+            ("PUBLISH", Role::Publish),
+            ("SPUBLISH", Role::ShardPublish),
+            ("REPLCONF", Role::Replconf),
+            ("PSYNC", Role::Psync),
+            ("SYNC", Role::Sync),
+            ("DEBUG", Role::Debug),
+            ("MIGRATE", Role::Migrate),
+        ] {
+            let all = table.entries().iter().flat_map(CommandEntry::family);
+            let named: Vec<_> = all.filter(|it| it.spec.role == role).collect();
+            assert!(matches!(named[..], [one] if one.spec.name == line), "{line}");
+        }
+        let script = table.find(b"script").unwrap();
+        assert!(script.family().all(|entry| entry.spec.role == Role::Script));
+    }
+
     /// What others see of a request line, on a server that renamed AUTH to LOGIN.
     fn seen(line: &str) -> String {
         let renames = [("auth".to_owned(), "login".to_owned())];
@@ -137,6 +164,13 @@ mod tests {
         );
         assert_eq!(seen("ACL SETUSER me >secret"), "ACL SETUSER (redacted) (redacted)");
         assert_eq!(seen("ACL DRYRUN me AUTH secret"), "ACL DRYRUN me AUTH (redacted)");
+        assert_eq!(seen("ACL GETUSER me"), "ACL GETUSER (redacted)");
+        assert_eq!(seen("ACL DELUSER me you"), "ACL DELUSER (redacted) (redacted)");
+        assert_eq!(
+            seen("CONFIG SET port 1 requirepass secret masterauth"),
+            "CONFIG SET port 1 requirepass (redacted) masterauth"
+        );
+        assert_eq!(seen("CONFIG GET requirepass secret"), "CONFIG GET requirepass secret");
         assert_eq!(seen("SET requirepass secret"), "SET requirepass secret");
         assert_eq!(seen("CLIENT SETNAME auth"), "CLIENT SETNAME auth");
     }

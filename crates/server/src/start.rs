@@ -19,7 +19,7 @@ use config::{Config, Profile, Startup, StartupAction};
 use crash::SecondStack;
 use durability::aof;
 use durability::loading::{self, Found};
-use engine::runtime::cores::Workforce;
+use engine::runtime::cores::WorkerCount;
 use engine::runtime::log::{Log, log_notice, log_warning};
 use engine::runtime::process_title;
 use engine::runtime::version::{self, APUS_VERSION};
@@ -33,6 +33,7 @@ use tokio::sync::oneshot;
 
 use crate::cluster::BusSockets;
 use crate::control::apply_config;
+use crate::control::apply_config::prepared;
 use crate::control::context::ControlHandler;
 use crate::control::server::info;
 use crate::control::users;
@@ -99,13 +100,13 @@ pub fn run_as_memcached(given: &[OsString]) -> ExitCode {
                 arguments.extend(["--memcached-port-filename".into(), path]);
             }
             for notice in notices.iter().filter(|_| !daemon::is_daemon()) {
-                say(notice);
+                print_line(notice);
             }
             // A daemon reads the options anew, so that no password stands among its arguments.
             let again = [&[OsString::from("memcached")], given].concat();
             let profile = Profile::Server;
             let launch = Launch { profile, program: None, arguments: &arguments, again: &again };
-            let taken_on = user.map_or(Ok(()), |user| user::take_on(&user));
+            let taken_on = user.map_or(Ok(()), |user| user::switch_to(&user));
             taken_on.and_then(|()| start(&launch))
         }
         Err(line) => Err(line),
@@ -116,13 +117,13 @@ fn exit_code(outcome: Result<(), String>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {
-            say(&line);
+            print_line(&line);
             ExitCode::FAILURE
         }
     }
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     // Standard error may be closed; there is nobody else to tell.
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -161,16 +162,16 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     if is_daemon {
         daemon::detach();
     }
-    let log = settle(&startup.config, is_daemon)?;
+    let log = prepare_process(&startup.config, is_daemon)?;
     let runtime = make_runtime().map_err(|why| format!("Cannot start the reception: {why}"));
     let runtime = runtime.inspect_err(|line| log.write_last(line))?;
-    let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
+    let (server, listeners, worker_count) = prepare(startup, log, &runtime)?;
     process_title::update(&server.config, listeners.port().unwrap_or(0));
     let bus = open_bus(server).inspect_err(|line| server.log.write_last(line))?;
     let found = if is_sentinel { Ok(None) } else { find_data(server) };
     let found = found.inspect_err(|line| server.log.write_last(line))?;
     let pid_file = PidFile::create(&server.config, &server.log, is_daemon);
-    announce(server, &listeners, &workforce);
+    announce(server, &listeners, &worker_count);
     let sentinel = is_sentinel.then(|| begin_sentinel(server)).transpose();
     let sentinel = sentinel.inspect_err(|line| server.log.write_last(line))?;
     http::open(http_state(server)).inspect_err(|line| server.log.write_last(line))?;
@@ -198,9 +199,9 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
 }
 
 /// Takes on the rights of its user, enters its directory, opens its log and confines the process.
-fn settle(config: &Config, is_daemon: bool) -> Result<Log, String> {
-    user::take_on_configured(config)?;
-    apply_config::enter_directory(config).map_err(|why| {
+fn prepare_process(config: &Config, is_daemon: bool) -> Result<Log, String> {
+    user::switch_to_configured(config)?;
+    prepared::enter_directory(config).map_err(|why| {
         let path = config.show(b"dir").unwrap_or_default();
         format!("Can't chdir to '{}': {why}", String::from_utf8_lossy(&path))
     })?;
@@ -315,7 +316,7 @@ fn prepare(
     startup: Startup,
     log: Log,
     runtime: &Runtime,
-) -> Result<(&'static Server, Listeners, Workforce), String> {
+) -> Result<(&'static Server, Listeners, WorkerCount), String> {
     let told = |log: &Log, line: String| {
         log.write_last(&line);
         line
@@ -343,15 +344,15 @@ fn prepare(
     let begun = begun.and_then(|()| crash_report::begin(server));
     begun
         .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
-    let contexts = apply_config::prepare_tls(server, &server.config)
+    let contexts = prepared::prepare_tls(server, &server.config)
         .map_err(|why| fail(format!("Failed to configure TLS: {why}")))?;
     server.tls.change(contexts, server.keyspace.clock().monotonic_us());
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
-    let workforce = server.threads.cores.workforce(server.config.get(WORKER_THREADS));
-    let hired = server.worker_pool.resize(server, workforce.workers);
+    let worker_count = server.threads.cores.worker_count(server.config.get(WORKER_THREADS));
+    let hired = server.worker_pool.resize(server, worker_count.workers);
     hired.map_err(|error| fail(format!("Cannot start the workers: {}", plain(&error))))?;
     server.memory.budget.check(server.keyspace.clock().monotonic_us());
-    Ok((server, listeners, workforce))
+    Ok((server, listeners, worker_count))
 }
 
 fn command_table(startup: &Startup) -> Result<Commands, String> {
@@ -404,8 +405,8 @@ fn make_server(
 }
 
 /// Says what runs here, with what means, and what to try next.
-fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
-    let Workforce { workers, reason } = workforce;
+fn announce(server: &Server, listeners: &Listeners, worker_count: &WorkerCount) {
+    let WorkerCount { workers, reason } = worker_count;
     let plural = if *workers == 1 { "" } else { "s" };
     log_notice!(
         server.log,

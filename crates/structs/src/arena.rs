@@ -70,7 +70,7 @@ pub fn allocate(size: usize) -> NonNull<u8> {
         return NonNull::new(block).unwrap_or_else(|| handle_alloc_error(memory));
     }
     let number = if size <= SMALL_LIMIT { number } else { 0 };
-    ARENA[number].lock().take(number, class_index(size), size)
+    ARENA[number].lock().allocate(number, class_index(size), size)
 }
 
 /// Gives a block back.
@@ -92,7 +92,7 @@ pub unsafe fn free(memory: NonNull<u8>, size: usize) {
     let (number, class) = unsafe { place_of(page) };
     debug_assert_eq!(class, class_index(size), "a block is freed with its size");
     // SAFETY: the shard is the page's, and the block is the caller's to give.
-    unsafe { ARENA[number].lock().give(page, memory, size) };
+    unsafe { ARENA[number].lock().free_block(page, memory, size) };
 }
 
 /// Asks the processor for the head of the page that a block of this size lies in, which `free` will
@@ -131,11 +131,11 @@ pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> 
 unsafe fn evacuate(page: NonNull<PageHeader>, memory: NonNull<u8>, size: usize) -> NonNull<u8> {
     // SAFETY: as in `free`.
     let (number, class) = unsafe { place_of(page) };
-    let new = ARENA[number].lock().take(number, class, size);
+    let new = ARENA[number].lock().allocate(number, class, size);
     // SAFETY: both blocks have this size, the new one is ours, and the old one the caller's.
     unsafe {
         new.copy_from_nonoverlapping(memory, size);
-        ARENA[number].lock().give(page, memory, size);
+        ARENA[number].lock().free_block(page, memory, size);
     }
     new
 }
@@ -230,6 +230,7 @@ unsafe fn place_of(page: NonNull<PageHeader>) -> (usize, usize) {
 fn own_shard() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
+        /// The thread's shard, once one was dealt out.
         static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
     }
     OWN.with(|own| {

@@ -25,12 +25,6 @@ pub struct BitRange {
 }
 
 impl BitRange {
-    /// All bits of a range of bytes.
-    pub fn of_bytes(bytes: Range<usize>) -> BitRange {
-        let (start, end) = (bytes.start as u64 * 8, bytes.end as u64 * 8);
-        BitRange { start, end: end.max(start) }
-    }
-
     /// The bytes that hold these bits.
     pub fn bytes(self) -> Range<usize> {
         (self.start / 8) as usize..self.end.div_ceil(8) as usize

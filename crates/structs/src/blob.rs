@@ -105,8 +105,8 @@ impl Blob {
         blob
     }
 
-    /// Whether it is a clone of `other`, or `other` one of it, and neither has changed since, in
-    /// O(1).
+    /// Whether the blob is a clone of `other`, or `other` one of it, and neither has changed since,
+    /// in O(1).
     pub fn is_same(&self, other: &Blob) -> bool {
         let is_same_root = match (&self.root, &other.root) {
             (None, None) => true,
@@ -352,7 +352,7 @@ impl Blob {
 }
 
 impl Ground {
-    /// What it has from an offset on.
+    /// What the ground has from an offset on.
     fn from(&self, offset: usize) -> &[u8] {
         self.buffer[self.range.clone()].get(offset..).unwrap_or_default()
     }

@@ -148,7 +148,7 @@ pub struct Entry<'a> {
     pub offset: usize,
     /// Where the next entry begins, or the end mark lies.
     pub end: usize,
-    /// What it holds.
+    /// What the entry holds.
     pub element: Element<'a>,
 }
 

@@ -68,7 +68,7 @@ pub struct MemberRef<'a> {
     pub member: Text<'a>,
     /// The field's value; empty in a set.
     pub value: Text<'a>,
-    /// When it expires.
+    /// When the member expires.
     pub deadline: Option<UnixMillis>,
 }
 
@@ -357,9 +357,9 @@ impl<'a> MemberRef<'a> {
     }
 }
 
-/// What it takes to take out the members whose time is over, counted up to a limit: one for each
-/// that is passed, and [`TAKEN_OUT`] for each that goes. `holds` says of a summary whether there
-/// are any, `count` of a page how many members it has, and how many of these.
+/// The cost of taking out the members whose time is over, counted up to a limit: one for each that
+/// is passed, and [`TAKEN_OUT`] for each that goes. `holds` says of a summary whether there are
+/// any, `count` of a page how many members it has, and how many of these.
 pub(crate) fn count_expiry_work<L: Leaf>(
     tree: &Tree<L>,
     holds: impl Fn(&L::Summary) -> bool,

@@ -76,7 +76,7 @@ pub enum NewStored {
 pub trait Container: Default {
     /// Its type.
     const KIND: Kind;
-    /// How it is read in place.
+    /// How the container is read in place.
     type Ref<'a>: Copy;
 
     /// The value where it lies, which is of this type.
@@ -102,7 +102,7 @@ pub trait Expiring: Container {
     /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them.
     fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>>;
 
-    /// What it takes to take all of them out, counted up to a limit: one for each member that is
+    /// The cost of taking all of them out, counted up to a limit: one for each member that is
     /// passed, and [`TAKEN_OUT`](crate::members::TAKEN_OUT) for each that goes.
     fn expiry_work(container: Self::Ref<'_>, now: UnixMillis, limit: u64) -> u64;
 }
@@ -237,8 +237,9 @@ impl Object {
         }
     }
 
-    /// Whether it is a clone of `other`, or `other` one of it, and the elements of neither have
-    /// changed since: in O(1). Only a `true` is certain, and streams and arrays are never told.
+    /// Whether the object is a clone of `other`, or `other` one of it, and the elements of neither
+    /// have changed since: in O(1). Only a `true` is certain, and streams and arrays are never
+    /// told.
     #[must_use]
     pub fn is_same(&self, other: &Object) -> bool {
         match (self, other) {

@@ -43,9 +43,9 @@ pub struct SortedSetLimits {
 pub struct ItemRef<'a> {
     /// The member.
     pub member: Text<'a>,
-    /// What it is ordered by; never NaN.
+    /// What the item is ordered by; never NaN.
     pub score: f64,
-    /// When it expires.
+    /// When the member expires.
     pub deadline: Option<UnixMillis>,
 }
 

@@ -65,7 +65,7 @@ pub struct Stream {
     last_id: EntryId,
     max_deleted_id: EntryId,
     entries_added: u64,
-    /// Whether it was made on purpose: then it stays, though it may be empty.
+    /// Whether the stream was made on purpose: then it stays, though it may be empty.
     is_kept: bool,
 }
 
@@ -161,7 +161,7 @@ impl Stream {
         self.log.node_count()
     }
 
-    /// Makes it a stream that stays, though it be empty.
+    /// Has the stream stay, though it be empty.
     pub fn keep(&mut self) {
         self.is_kept = true;
     }

@@ -39,6 +39,17 @@ pub const LEAF_MAX: usize = 4096 - 16;
 /// [`LEAF_MAX`] that no leaf is split and joined in turn.
 const JOINED_MAX: usize = LEAF_MAX / 4 * 3;
 
+/// Makes room for so many bytes more in those of a leaf, in steps that leave little unused in many
+/// leaves.
+pub(crate) fn reserve_in_leaf(bytes: &mut Vec<u8>, more: usize) {
+    let needed = bytes.len() + more;
+    if needed > bytes.capacity() {
+        let ample = (needed + needed / 4).next_multiple_of(64);
+        let capacity = ample.min(LEAF_MAX).max(needed);
+        bytes.reserve_exact(capacity - bytes.len());
+    }
+}
+
 /// What a tree's lowest nodes hold: a page of elements of one container. `Default` is the empty
 /// leaf, which the tree makes for its first element.
 pub trait Leaf: Clone + Default {
@@ -128,9 +139,8 @@ impl<L: Leaf> Tree<L> {
         self.summary().count()
     }
 
-    /// Whether it is a clone of `other`, or `other` one of it, and neither has changed since, in
-    /// O(1).
-    /// As long as both live an edit of either gives it a root of its own.
+    /// Whether the tree is a clone of `other`, or `other` one of it, and neither has changed since,
+    /// in O(1). As long as both live an edit of either gives it a root of its own.
     pub fn is_same(&self, other: &Tree<L>) -> bool {
         match (&self.root, &other.root) {
             (None, None) => true,

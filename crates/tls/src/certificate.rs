@@ -10,9 +10,9 @@ use crate::der::{Der, INTEGER, OCTETS, OID, SEQUENCE, SET, UTC_TIME};
 pub struct Certificate {
     /// Its number, in hexadecimal digits.
     pub serial: String,
-    /// When it begins to hold, in seconds since the epoch.
+    /// When the certificate begins to hold, in seconds since the epoch.
     pub not_before: i64,
-    /// When it ends to hold, in seconds since the epoch.
+    /// When the certificate ends to hold, in seconds since the epoch.
     pub not_after: i64,
     /// The common name of its subject: the first, if there are more.
     pub common_name: Option<Vec<u8>>,
@@ -72,7 +72,7 @@ fn alternative_uris(mut extensions: Der<'_>) -> Vec<Vec<u8>> {
         if extension.take(OID) != Some(ALTERNATIVE_NAMES) {
             continue;
         }
-        // Whether it is critical stands before.
+        // The flag of a critical extension stands before.
         let _ = extension.take(crate::der::BOOLEAN);
         let names = extension.take(OCTETS).and_then(|names| Der::new(names).enter(SEQUENCE));
         let mut names = names.unwrap_or(Der::new(&[]));

@@ -87,7 +87,7 @@ impl Session {
         sealed: &mut Vec<u8>,
         open: impl FnMut(&[u8]),
     ) -> Result<usize, Fault> {
-        self.go_on()?;
+        self.check_fault()?;
         if self.has_closed {
             return Ok(incoming.len());
         }
@@ -113,7 +113,7 @@ impl Session {
     /// `rest` is what `take_in` has left: the library looks there for parts of a message that it
     /// has seen.
     pub fn seal(&mut self, rest: &mut [u8], plain: &[u8], into: &mut [u8]) -> Result<usize, Fault> {
-        self.go_on()?;
+        self.check_fault()?;
         Ok(match &mut self.side {
             Side::Server(side) => seal(side.process_tls_records(rest), plain, into),
             Side::Client(side) => seal(side.process_tls_records(rest), plain, into),
@@ -122,7 +122,7 @@ impl Session {
 
     /// What tells the peer that nothing more comes; `rest` as for `seal`.
     pub fn close(&mut self, rest: &mut [u8], into: &mut [u8]) -> usize {
-        if self.go_on().is_err() {
+        if self.check_fault().is_err() {
             return 0;
         }
         let closed = match &mut self.side {
@@ -134,7 +134,7 @@ impl Session {
         length
     }
 
-    fn go_on(&self) -> Result<(), Fault> {
+    fn check_fault(&self) -> Result<(), Fault> {
         self.fault.clone().map_or(Ok(()), Err)
     }
 

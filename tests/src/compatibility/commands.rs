@@ -28,7 +28,7 @@ const GROUPS: [(Group, &str); 18] = [
     (Group::PubSub, "Messages."),
     (Group::Connection, "The connection itself."),
     (Group::Server, "The server: configuration, insight, users, replication, files."),
-    (Group::Cluster, "Redis Cluster, which is not there."),
+    (Group::Cluster, "Redis Cluster: hash slots, nodes, and moves of slots between them."),
     (Group::Sentinel, "What a Sentinel is asked."),
 ];
 
@@ -161,7 +161,7 @@ fn since(spec: &Spec) -> String {
     format!("{who} {}", spec.since)
 }
 
-/// What it locks, in words.
+/// What the command locks, in words.
 fn locks(spec: &Spec) -> String {
     let program = match spec.role {
         Role::Exec => Some("those of all its commands, together"),
@@ -174,6 +174,7 @@ fn locks(spec: &Spec) -> String {
         Plan::World => "everything, for a moment".to_owned(),
         Plan::Visits => "none at first; one partition at a time as it visits them".to_owned(),
         Plan::Keys if spec.keys.is_empty() => "none".to_owned(),
+        Plan::OfWords(_) => "none".to_owned(),
         Plan::Keys => format!("the partitions of its keys ({})", accesses(spec)),
     };
     let mut text = program.map_or(by_plan, str::to_owned);

@@ -13,7 +13,7 @@ pub(crate) struct Directive {
     /// The servers that have it.
     pub(crate) who: Vec<&'static str>,
     pub(crate) state: State,
-    /// What it is, where Apus knows it.
+    /// What the directive is, where Apus knows it.
     pub(crate) doc: &'static str,
 }
 

@@ -16,7 +16,7 @@ What differs on purpose is in [memcached.md](docs/decisions/memcached.md).
 
 const PROTOCOLS: [(&str, &str); 3] = [("T", "text"), ("M", "meta"), ("B", "binary")];
 
-/// Writes it.
+/// Writes the chapter.
 pub(crate) fn write(commands: &[Line], records: &Records) -> String {
     let mut text = HEAD.to_owned();
     for (letter, protocol) in PROTOCOLS {

@@ -18,7 +18,8 @@ How to read it:
 - The commands are all that Redis 7.0, Redis 8.2 or Valkey 9.1 list, those that Redis added since,
   and those that only a rival has. An option is a fixed word of a command's syntax.
 - **done**: a test calls it, in RESP2 and in RESP3. That a random differential test draws it counts.
-- **untested**: it is there, but no test calls it in both protocols.
+- **untested**: it is there, and nothing of it is known to be missing, but no test calls it in both
+  protocols.
 - **not yet**: it is not there, or answers for lack of what it steers (then the reason is told).
 - **refused**: it will not come, for the reason told.
 - A directive **works** as in the server it comes from; is **accepted**, because there is nothing
@@ -80,13 +81,13 @@ fn write_group(page: &mut String, group: &Group, entries: &[Entry]) {
     line(page, &format!("\n### {title}"));
     let is_there = |entry: &&Entry| matches!(entry.state, State::Done | State::Untested);
     if entries.iter().any(|entry| is_there(&entry)) {
-        line(page, "\n| command | state | options done | options missing |\n|---|---|---|---|");
+        line(page, "\n| command | state | options done | other options |\n|---|---|---|---|");
     }
     for entry in entries.iter().filter(is_there) {
         let Entry { name, state, reason, .. } = entry;
         let state = format!("{}{reason}", state.text());
-        let [done, missing] = [words(entry, State::Done), missing(entry)];
-        line(page, &format!("| {name} | {state} | {done} | {missing} |"));
+        let [done, others] = [words(entry, State::Done), not_done(entry)];
+        line(page, &format!("| {name} | {state} | {done} | {others} |"));
     }
     let mut absent: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| !is_there(entry)) {
@@ -111,14 +112,12 @@ fn words(entry: &Entry, state: State) -> String {
     words.join(" ")
 }
 
-fn missing(entry: &Entry) -> String {
+/// The other option words of an entry, behind the state of each group.
+fn not_done(entry: &Entry) -> String {
     let states = [State::Untested, State::NotYet];
     let parts = states.into_iter().filter_map(|state| {
         let words = words(entry, state);
-        // Where all share the state of their command, saying it once is enough.
-        let label =
-            if state == entry.state { String::new() } else { state.text().to_owned() + ": " };
-        (!words.is_empty()).then(|| label + &words)
+        (!words.is_empty()).then(|| format!("{}: {words}", state.text()))
     });
     parts.collect::<Vec<_>>().join("; ")
 }

@@ -38,7 +38,7 @@ impl Subject {
         Self { process, port: 0, injector }
     }
 
-    /// Whether it comes to serve, rather than to its end.
+    /// Whether the server comes to serve, rather than to its end.
     pub fn serves(&mut self) -> bool {
         let port = self.process.wait_for_log(Self::port_in);
         self.port = port.unwrap_or(0);
@@ -65,7 +65,7 @@ impl Subject {
         self.port = port;
     }
 
-    /// All it has logged.
+    /// All that the server has logged.
     pub fn log(&self) -> String {
         self.process.log()
     }
@@ -134,7 +134,7 @@ impl Subject {
         status
     }
 
-    /// Ends it without a word.
+    /// Ends the server without a word.
     pub fn kill(&mut self) {
         self.process.kill();
         self.injector.join();

@@ -28,13 +28,13 @@ pub struct Declared {
 pub struct Argument {
     /// Its name in the documentation.
     pub name: String,
-    /// What it is.
+    /// What the argument is.
     pub kind: Kind,
     /// The number of the option word before it, in [`Declared::tokens`].
     pub token: Option<usize>,
-    /// Whether it may be left out.
+    /// Whether the argument may be left out.
     pub is_optional: bool,
-    /// Whether it may be repeated.
+    /// Whether the argument may be repeated.
     pub is_multiple: bool,
     /// Whether the option word is repeated with it.
     pub repeats_token: bool,

@@ -43,6 +43,9 @@ pub(super) const POOLS: &[(&str, &[&[u8]])] = &[
     ("hyperloglog", &[b"p:1", b"p:2", b"p:3"]),
 ];
 
+/// The same for families that no real server has.
+const OWN_POOLS: &[(&str, &[&[u8]])] = &[("array", &[b"r:1", b"r:2"])];
+
 /// Commands that leave every score of a sorted set as it is, if it is 0.
 const KEEP_EVEN: &[&str] = &[
     "zadd",
@@ -358,7 +361,8 @@ fn entry_id(random: &mut Random, turn: u64, command: &str) -> Vec<u8> {
 /// The key that a family mostly has; `None` for any.
 pub(super) fn key(random: &mut Random, place: &Place) -> Option<Vec<u8>> {
     let command = place.command.name.as_str();
-    let of_family = POOLS.iter().find(|(group, _)| *group == place.command.group);
+    let mut pools = POOLS.iter().chain(OWN_POOLS);
+    let of_family = pools.find(|(group, _)| *group == place.command.group);
     match random.below(16) {
         0 | 1 if KEEP_EVEN.contains(&command) => Some(EVEN.to_vec()),
         0 | 1 if KEEP_AHEAD.contains(&command) => Some(AHEAD.to_vec()),

@@ -89,7 +89,7 @@ impl<'a> Generator<'a> {
         }
         let mut drawn = self.draw_one();
         if drawn.name == "spop" && families::settle_spop(&mut drawn.step.command) {
-            // What it takes by chance is then known.
+            // The member that SPOP takes by chance is then known.
             let lone = Drawn::plain(&[b"SADD", families::LONE, b"member"]);
             self.followers.push_back(drawn);
             return lone;
@@ -104,10 +104,14 @@ impl<'a> Generator<'a> {
     }
 
     fn draw_one(&mut self) -> Drawn {
-        self.turn += 1;
         let total = self.weights.last().copied().unwrap_or_default();
         let point = self.random.below(total);
-        let declared = self.commands[self.weights.partition_point(|sum| *sum <= point)];
+        self.draw_of(self.commands[self.weights.partition_point(|sum| *sum <= point)])
+    }
+
+    /// A request of this command, be it one that is drawn or not.
+    pub fn draw_of(&mut self, declared: &Declared) -> Drawn {
+        self.turn += 1;
         let mut request = Request::new(declared);
         if declared.name.starts_with("command|getkeys") {
             let whose = self.draw_one();

@@ -162,7 +162,7 @@ impl Outcome {
         Self::Unwatched,
         Self::Odd,
     ];
-    /// What it has if MULTI and WATCH come within transactions.
+    /// The outcomes of MULTI and WATCH within transactions.
     pub const NESTED: [Self; 2] = [Self::Nested, Self::WatchedWithin];
 
     /// What a reply tells, if the request is one of these.

@@ -179,7 +179,7 @@ pub(super) fn components(graph: &Graph, nodes: &[Node], reasons: Reasons) -> Vec
 /// What Tarjan's algorithm knows of a node.
 #[derive(Clone, Copy, Default)]
 struct Mark {
-    /// When it was first met, counted from 1; 0 means never.
+    /// When the node was first met, counted from 1; 0 means never.
     met: u32,
     /// The first met of those that can be reached from it.
     low: u32,

@@ -47,13 +47,13 @@ pub enum Outcome {
 pub struct Transaction {
     /// The client that asked.
     pub client: usize,
-    /// When it was sent, by a clock that all clients share.
+    /// When the transaction was sent, by a clock that all clients share.
     pub invoked: u64,
     /// When its reply was there; of no meaning where the outcome is unknown.
     pub completed: u64,
-    /// How it ended.
+    /// How the transaction ended.
     pub outcome: Outcome,
-    /// What it did, in its own order; the appends only, where it was not committed.
+    /// What the transaction did, in its own order; the appends only, where it was not committed.
     pub operations: Vec<Operation>,
 }
 
@@ -100,9 +100,10 @@ pub enum Kind {
     IntermediateRead,
     /// Transactions of which each had to be before the next.
     Cycle {
-        /// What it is made of.
+        /// What the cycle is made of.
         class: Class,
-        /// Whether it is one only because of a transaction that was over before another began.
+        /// Whether the cycle is one only because of a transaction that was over before another
+        /// began.
         in_real_time: bool,
     },
 }

@@ -12,7 +12,7 @@ use super::history::{
 pub(super) struct Writer {
     /// The transaction.
     pub(super) transaction: usize,
-    /// Whether it appended nothing to this list later.
+    /// Whether the transaction appended nothing to this list later.
     pub(super) is_last: bool,
 }
 

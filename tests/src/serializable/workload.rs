@@ -130,8 +130,7 @@ impl Planned {
         }
     }
 
-    /// What it did, by its reply if there was one.
-    /// As the key and the argument of a script; nothing if it cannot be one.
+    /// The operation as the key and the argument of a script; nothing if it cannot be one.
     fn as_script(&self) -> Option<(String, String)> {
         let name = |key: &Key| format!("list:{key}");
         match self {
@@ -141,6 +140,7 @@ impl Planned {
         }
     }
 
+    /// What was done, by the reply if there was one.
     fn operations(&self, reply: Option<&Value>) -> Vec<Operation> {
         match self {
             Self::Append(key, elements) => {

@@ -46,7 +46,7 @@ struct Writer {
 /// A step that was answered.
 struct Note {
     step: Step,
-    /// When it was sent, by the common clock.
+    /// When the command was sent, by the common clock.
     sent: u64,
     /// When its answer was there.
     answered: u64,
@@ -70,7 +70,7 @@ struct Sight {
 /// A snapshot.
 #[derive(Clone)]
 pub struct Snapshot {
-    /// When it was asked for.
+    /// When the snapshot was asked for.
     called: u64,
     /// When the server said that it was begun.
     begun: u64,

@@ -56,7 +56,7 @@ pub fn as_told_by_both(unit: &[Words], seen: Vec<(String, String)>) -> Vec<(Stri
     let has_table = has("LIST");
     // A message of a unit goes here by the subscriptions at its end, in Redis by those of its time.
     let moves = has("PUBLISH") && has("SUBSCRIBE");
-    // After it all copies are old here; in Redis nobody is told.
+    // After SWAPDB all copies are old here; in Redis nobody is told.
     let swaps = has("SWAPDB");
     // All is told at the end, to clients that track by then.
     let is_late = swaps || has("FLUSH") && has("TRACKING");

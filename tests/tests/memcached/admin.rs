@@ -239,7 +239,7 @@ fn all_items_are_named() {
     let dump = talk.read_to("EN");
     let commands: Vec<&str> = dump.lines().filter(|line| line.starts_with("mg ")).collect();
     assert_eq!(commands.len(), 501);
-    // What it names can be sent back.
+    // The commands that the dump names can be sent back.
     for command in commands {
         talk.ask(format!("{command}\r\n"), "HD");
         talk.read_to("");

@@ -111,7 +111,8 @@ fn packets_whose_lengths_lie() {
             // The server may close before it has read all.
             let _ = talk.0.write_all(&bytes);
             let _ = talk.0.shutdown(Shutdown::Write);
-            // Either it is refused and the stream goes on, or the stream ends; not for ever.
+            // Either the request is refused and the stream goes on, or the stream ends; not for
+            // ever.
             loop {
                 let head = talk.read(24);
                 if head.len() < 24 {

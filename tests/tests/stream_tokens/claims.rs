@@ -92,7 +92,7 @@ fn a_claimed_entry_tells_its_idle_time_and_deliveries() {
         assert_eq!((text(id), items(fields).len()), ("1-1".to_owned(), 2));
         assert!(matches!(idle, Value::Integer(90_000..)), "{idle:?}");
         assert_eq!(*deliveries, Value::Integer(7));
-        // Now it was delivered once more.
+        // The entry was delivered once more.
         let reply = render(&call(&mut client, "XPENDING s g - + 1 d"));
         assert!(reply.ends_with("4) (integer) 8"), "{reply}");
     }

@@ -6,7 +6,7 @@
 
 /// What is run.
 pub(super) struct Act {
-    /// What it is for.
+    /// What the act is for.
     pub(super) name: &'static str,
     /// What there is before.
     pub(super) scene: &'static [&'static str],
@@ -16,6 +16,8 @@ pub(super) struct Act {
     pub(super) waits: &'static str,
     /// What has changed for all clients right before.
     pub(super) gate: &'static [&'static str],
+    /// Whether the client that has it run keeps copies of what it reads.
+    pub(super) is_tracked: bool,
     pub(super) form: Form,
 }
 
@@ -35,7 +37,7 @@ pub(super) enum Form {
 use Form::{Command, Foreign, Heavy, Wait};
 
 const fn act(name: &'static str, scene: &'static [&'static str], form: Form) -> Act {
-    Act { name, scene, over: &[], waits: "", gate: &[], form }
+    Act { name, scene, over: &[], waits: "", gate: &[], is_tracked: false, form }
 }
 
 impl Act {
@@ -59,6 +61,10 @@ impl Act {
 
     const fn waited_for(self, waits: &'static str) -> Self {
         Self { waits, ..self }
+    }
+
+    const fn tracked(self) -> Self {
+        Self { is_tracked: true, ..self }
     }
 
     const fn behind(self, gate: &'static [&'static str]) -> Self {
@@ -130,9 +136,13 @@ pub(super) const ACTS: &[Act] = &[
     act("at a replica", &["SET t 1"], Command("INCR t")).behind(AT_REPLICA),
     act("a word too much", &["SET t 1"], Command("INCR t t")),
     act("no command", &["SET t 1"], Command("NOSUCH t")),
+    act("a copy is kept", &["SET t v"], Command("GET t")).tracked(),
+    act("a copy is kept of what is not there", &[], Command("MGET t none")).tracked(),
+    act("what is written is no copy", &["SET t v"], Command("APPEND t x")).tracked(),
     // Waits.
     act("a pop waits", &[], Wait("BLPOP t 0", "RPUSH t v w")),
     act("a pop of many waits", &[], Wait("BLMPOP 0 1 t LEFT COUNT 2", "RPUSH t v w x")),
+    act("a pop of very many keys waits", &[], Wait("BLPOP @2000 t 0", "RPUSH t v w")),
     act("a pop waits for a member", &[], Wait("BZPOPMIN t 0", "ZADD t 1 a 2 b")),
     act("a pop waits for members", &[], Wait("BZMPOP 0 1 t MAX COUNT 2", "ZADD t 1 a 2 b")),
     act("a move waits", &[], Wait("BLMOVE q t LEFT RIGHT 0", "RPUSH q v")),
@@ -145,6 +155,14 @@ pub(super) const ACTS: &[Act] = &[
         Wait("XREADGROUP GROUP g c BLOCK 0 STREAMS t >", "XADD t 2-1 a b"),
     ),
     act("a reader waits", &["XADD t 1-1 a b"], Wait("XREAD BLOCK 0 STREAMS t $", "XADD t 2-1 a b")),
+    act(
+        "a reader keeps a copy",
+        &["XADD t 1-1 a b"],
+        Wait("XREAD BLOCK 0 STREAMS t $", "XADD t 2-1 a b"),
+    )
+    .tracked(),
+    act("a move is the change of who waited", &[], Wait("BLMOVE q t LEFT RIGHT 0", "RPUSH q v"))
+        .tracked(),
     act("a move meets a wrong type", &["SET t x"], Wait("BLMOVE q t LEFT RIGHT 0", "RPUSH q v")),
     act("a move meets a key that is over", &[], Wait("BLMOVE q t LEFT RIGHT 0", "RPUSH q v"))
         .over(&["RPUSH t a", "PEXPIRE t SOON"]),
@@ -173,11 +191,13 @@ pub(super) const ACTS: &[Act] = &[
     act("an idle text is read", &["SETBIT t 80000000 1", "IDLE t 1000"], Heavy("BITCOUNT t")),
     act("a rare text is read", &[LFU, "SETBIT t 80000000 1", "FREQ t 5"], Heavy("BITCOUNT t")),
     act("a rare text is stored", &[LFU, "SETBIT t 80000000 1", "FREQ t 5"], Heavy("BITOP NOT d t")),
+    act("a copy of a long text is kept", &["SETBIT t 80000000 1"], Heavy("BITCOUNT t")).tracked(),
     act("a sorted list is waited for", &[BIG_TEXTS], Heavy("SORT big BY nosort STORE t"))
         .waited_for("BLPOP t 0"),
     act("texts are no numbers", &[BIG_TEXTS, "SET t x"], Heavy("SORT big STORE t")),
     act("a field of many is over", &[BIG_HASH], Heavy("HDEL t @5000"))
         .over(&["HPEXPIRE t SOON FIELDS 1 f7"]),
+    act("fields are removed from no hash", &["SET t x"], Heavy("HDEL t @5000")),
     act("many keys are removed", &["SET t v", "MSET f1 1 f2 2"], Heavy("DEL t @5000")),
     act("bits are denied", &[BIG], Heavy("BITOP NOT t big")).behind(DENIED),
     act("a key of bits is denied", &[BIG], Heavy("BITOP NOT t big")).behind(DENIED_KEY),

@@ -22,6 +22,7 @@ pub(super) const ABSENT: &[Absent] = &[
             Effect::Events,
             Effect::Told,
             Effect::ToldByPrefix,
+            Effect::Remembered,
             Effect::Watch,
             Effect::Waiter,
             Effect::Monitored,
@@ -39,6 +40,27 @@ pub(super) const ABSENT: &[Absent] = &[
         why: "what fails is in no stream; of a copy that differs replication_errors.rs tells",
     },
     Absent { way: Way::Stream, effects: &[Effect::Denials], why: "a stream has no user" },
+    Absent { way: Way::Stream, effects: &[Effect::Remembered], why: "a stream has no reader" },
+    Absent {
+        way: Way::Batched,
+        effects: &[Effect::Remembered],
+        why: "requests of a client that keeps copies share no locks",
+    },
+    Absent {
+        way: Way::BatchedScript,
+        effects: &[Effect::Remembered],
+        why: "scripts of a client that keeps copies share no locks",
+    },
+    Absent {
+        way: Way::Console,
+        effects: &[Effect::Remembered],
+        why: "the console keeps no copies, and its session tracks nothing",
+    },
+    Absent {
+        way: Way::Memcached,
+        effects: &[Effect::Remembered],
+        why: "no protocol of memcached can tell a client of a change",
+    },
 ];
 
 /// Acts that a way does not run.

@@ -18,6 +18,9 @@ use super::acts::{Act, Form};
 use super::seen::{Effect, Seen, of_info, of_monitor, of_slow_log, told_of_denials};
 use super::ways::Way;
 
+/// What is to be over soon is so behind this, or behind twice, four times, .. this.
+pub(super) const SOON_LEAST_MS: u64 = 100;
+
 /// Beyond this the machine does not run.
 const SOON_MOST_MS: u64 = 60_000;
 
@@ -51,7 +54,7 @@ const COMMON: &[&str] = &[
     "0",
 ];
 
-/// A server, and who looks on.
+/// A server and its observers.
 pub(super) struct Scene {
     /// The server that is looked at.
     server: Server,
@@ -74,8 +77,12 @@ struct Onlookers {
     ear: Client,
     tracker: Client,
     prefix_tracker: Client,
+    /// Where the actor's tracking tells.
+    keeper: Option<Client>,
     watcher: Client,
     monitor: Client,
+    /// What was shown so far of what counts.
+    shown: Vec<Value>,
     waiter: Option<Client>,
 }
 
@@ -218,7 +225,11 @@ impl Scene {
         for line in ["ACL LOG RESET", "SLOWLOG RESET", "CONFIG RESETSTAT"] {
             self.ask(line);
         }
-        self.fence(&mut on);
+        let [.., shown_before] = self.fence(&mut on);
+        if matches!(act.form, Form::Wait(..)) {
+            // A command is shown as it begins to wait.
+            on.shown = shown_before;
+        }
         self.ask("CONFIG RESETSTAT");
         for line in act.gate {
             let told = self.ask(line);
@@ -231,21 +242,27 @@ impl Scene {
         seen.add(Effect::Reply, reply);
         seen.add(Effect::Slow, of_slow_log(&self.admin.call(&["SLOWLOG", "GET", "-1"]), way, act));
         seen.add(Effect::Denials, told_of_denials(&self.admin.call(&["ACL", "LOG"])));
-        self.hear(on, way, &mut seen);
-        self.end(way, act, &mut seen);
+        let keeper = self.hear(on, way, &mut seen);
+        self.end(way, act, keeper, &mut seen);
         seen
     }
 
-    /// What INFO counts: twice the same, as links count, too, and not all in one moment.
+    /// What INFO counts: twice the same, as links count, too, and not all in one moment; and behind
+    /// the end of each wait, as the thread of who waited accounts for it.
     fn count(&mut self, way: Way, changes: i64, seen: &mut Seen) {
         eventually("counts stand still", || {
-            let counted = [(); 2].map(|()| {
+            let told = [(); 2].map(|()| self.ask("INFO everything"));
+            let are_served = told.iter().all(|info| {
+                let figure = |name| info.lines().find_map(|line| line.strip_prefix(name));
+                figure("total_blocking_keys:") != Some("0")
+                    || figure("blocked_clients:") == Some("0")
+            });
+            let [first, second] = told.map(|info| {
                 let mut seen = Seen::default();
-                of_info(&self.ask("INFO everything"), way, changes, &mut seen);
+                of_info(&info, way, changes, &mut seen);
                 seen
             });
-            let [first, second] = counted;
-            let is_steady = first == second;
+            let is_steady = are_served && first == second;
             seen.merge(second);
             is_steady
         });
@@ -301,34 +318,43 @@ impl Scene {
         }
     }
 
-    /// Has all come who look on; what is to be over is so behind that.
+    /// Has all observers come; what is to be over is so behind that.
     fn look_on(&mut self, way: Way, act: &Act) -> Onlookers {
-        let mut soon_ms = 100;
+        let mut soon_ms = SOON_LEAST_MS;
         loop {
-            for line in act.over {
-                self.ask_words(&expand(&line.replace("SOON", &soon_ms.to_string())));
-            }
-            self.sync();
-            let on = self.come(way, act);
-            // The answers come in time.
-            let times = ["PTTL t", "HPTTL t FIELDS 1 f", "HPTTL t FIELDS 1 f7"];
-            let is_left = |told: String| {
-                let last = told.rsplit(' ').next().expect("a word").parse::<i64>();
-                last.is_ok_and(|left| left > 0)
-            };
-            if act.over.is_empty() || times.iter().any(|line| is_left(self.ask(line))) {
-                if !act.over.is_empty() {
-                    std::thread::sleep(Duration::from_millis(soon_ms + 2));
-                }
+            if let Some(on) = self.look_on_in_time(way, act, soon_ms) {
                 return on;
             }
             soon_ms *= 2;
-            assert!(soon_ms < SOON_MOST_MS, "nothing is in time");
             self.ask_words(&["DEL", "t"]);
             for line in act.scene {
                 self.furnish(line);
             }
         }
+    }
+
+    /// As `look_on`, if that takes no longer than this.
+    fn look_on_in_time(&mut self, way: Way, act: &Act, soon_ms: u64) -> Option<Onlookers> {
+        assert!(soon_ms < SOON_MOST_MS, "nothing is in time");
+        for line in act.over {
+            self.ask_words(&expand(&line.replace("SOON", &soon_ms.to_string())));
+        }
+        self.sync();
+        let on = self.come(way, act);
+        if act.over.is_empty() {
+            return Some(on);
+        }
+        // The answers come in time.
+        let times = ["PTTL t", "HPTTL t FIELDS 1 f", "HPTTL t FIELDS 1 f7"];
+        let is_left = |told: String| {
+            let last = told.rsplit(' ').next().expect("a word").parse::<i64>();
+            last.is_ok_and(|left| left > 0)
+        };
+        let is_in_time = times.iter().any(|line| is_left(self.ask(line)));
+        is_in_time.then(|| {
+            std::thread::sleep(Duration::from_millis(soon_ms + 2));
+            on
+        })
     }
 
     fn come(&mut self, way: Way, act: &Act) -> Onlookers {
@@ -342,6 +368,18 @@ impl Scene {
         tracker.call(&["TYPE", "t"]);
         prefix_tracker.call(&["SUBSCRIBE", "fence"]);
         prefix_tracker.call(&["CLIENT", "TRACKING", "ON", "BCAST"]);
+        let keeper = (act.is_tracked && way.may_track()).then(|| {
+            let mut keeper = server.client3();
+            keeper.call(&["SUBSCRIBE", "fence"]);
+            let id = keeper.id();
+            let words = ["CLIENT", "TRACKING", "ON", "REDIRECT", &id, "NOLOOP"];
+            assert_eq!(text(&self.actor.call(&words)), "OK");
+            if matches!(act.form, Form::Wait(..)) {
+                // What changes it for the client is the client's own change.
+                self.actor.call(&["TYPE", "t"]);
+            }
+            keeper
+        });
         let (mut watcher, mut monitor) = (server.client(), server.client());
         watcher.call(&["WATCH", "t"]);
         monitor.call(&["MONITOR"]);
@@ -356,42 +394,34 @@ impl Scene {
             eventually("the other waits", || admin.info("blocked_clients") == "1");
             waiter
         });
-        Onlookers { ear, tracker, prefix_tracker, watcher, monitor, waiter }
+        let shown = Vec::new();
+        Onlookers { ear, tracker, prefix_tracker, keeper, watcher, monitor, shown, waiter }
     }
 
     /// Has all who look on pass over what they were told so far.
-    fn fence(&mut self, on: &mut Onlookers) -> [Vec<Value>; 4] {
+    fn fence(&mut self, on: &mut Onlookers) -> [Vec<Value>; 5] {
         self.ask("PUBLISH fence here");
-        let Onlookers { ear, tracker, prefix_tracker, monitor, .. } = on;
-        [ear, tracker, prefix_tracker, monitor].map(|client| {
-            let mut heard = Vec::new();
-            loop {
-                let told = client.receive();
-                if render(&told).contains("fence") {
-                    return heard;
-                }
-                heard.push(told);
-            }
-        })
+        let Onlookers { ear, tracker, prefix_tracker, keeper, monitor, .. } = on;
+        let heard = keeper.as_mut().map(up_to_fence).unwrap_or_default();
+        let [events, told, told_by_prefix, monitored] =
+            [ear, tracker, prefix_tracker, monitor].map(up_to_fence);
+        [events, told, told_by_prefix, heard, monitored]
     }
 
-    /// What those who look on were told.
-    fn hear(&mut self, mut on: Onlookers, way: Way, seen: &mut Seen) {
-        let [events, told, told_by_prefix, monitored] = self.fence(&mut on);
+    /// What those who look on were told. Returns where the actor's tracking tells.
+    fn hear(&mut self, mut on: Onlookers, way: Way, seen: &mut Seen) -> Option<Client> {
+        let [events, told, told_by_prefix, told_actor, monitored] = self.fence(&mut on);
         let event = |told: &Value| {
             let Value::Array(parts) = told else { panic!("a message") };
             let [channel, key] = [&parts[2], &parts[3]].map(text);
             format!("{} {key}", channel.rsplit(':').next().expect("a name"))
         };
         seen.add(Effect::Events, events.iter().map(event).collect::<Vec<_>>().join(", "));
-        let notice = |told: &Value| {
-            let Value::Push(parts) = told else { panic!("a push: {told:?}") };
-            render(&parts[1]).replace('\n', " ")
-        };
-        let notices = |told: &[Value]| told.iter().map(notice).collect::<Vec<_>>().join(", ");
         seen.add(Effect::Told, notices(&told));
         seen.add(Effect::ToldByPrefix, notices(&told_by_prefix));
-        seen.add(Effect::Monitored, of_monitor(&monitored, way));
+        seen.add(Effect::Remembered, notices(&told_actor));
+        let shown = [std::mem::take(&mut on.shown), monitored].concat();
+        seen.add(Effect::Monitored, of_monitor(&shown, way));
         on.watcher.call(&["MULTI"]);
         let is_broken = matches!(on.watcher.call(&["EXEC"]), Value::Null | Value::NullArray);
         seen.add(Effect::Watch, if is_broken { "broken" } else { "" }.to_owned());
@@ -404,6 +434,18 @@ impl Scene {
             };
             seen.add(Effect::Waiter, served);
         }
+        on.keeper
+    }
+
+    /// What the actor's tracking tells of a change by another, which leaves the data as they were.
+    fn told_of_copy(&mut self, keeper: &mut Client) -> String {
+        let lines = match self.other.call(&["EXISTS", "t"]) {
+            Value::Integer(1) => ["RENAME t aside", "RENAME aside t"],
+            _ => ["SET t x", "DEL t"],
+        };
+        lines.iter().for_each(|line| self.ask_words(&expand(line)));
+        self.ask("PUBLISH fence here");
+        notices(&up_to_fence(keeper))
     }
 
     fn ask_data(&mut self) -> String {
@@ -415,13 +457,14 @@ impl Scene {
         (self.admin.info("blocked_clients") != "0").then_some(())
     }
 
-    /// Runs an act by a request, and again from the log at a start; what is seen of that.
-    pub(super) fn replay(&mut self, act: &Act) -> Seen {
+    /// Runs an act by a request, and again from the log at a start; what is seen of that. None if
+    /// the machine was too slow: what is done again would stand in the log twice.
+    pub(super) fn replay(&mut self, act: &Act, soon_ms: u64) -> Option<Seen> {
         self.clear();
         for line in act.scene {
             self.furnish(line);
         }
-        drop(self.look_on(Way::Replay, act));
+        drop(self.look_on_in_time(Way::Replay, act, soon_ms)?);
         let keys = self.keys(&expand(act.line()));
         Way::Replay.run(self, act, &keys);
         // What is over may go at a start, if nobody saw it.
@@ -433,13 +476,13 @@ impl Scene {
         self.count(Way::Replay, 0, &mut seen);
         let slow = self.admin.call(&["SLOWLOG", "GET", "-1"]);
         seen.add(Effect::Slow, of_slow_log(&slow, Way::Replay, act));
-        self.end(Way::Replay, act, &mut seen);
+        self.end(Way::Replay, act, None, &mut seen);
         assert_eq!(seen.of(Effect::Data), before, "{}: what the log has", act.name);
-        seen
+        Some(seen)
     }
 
     /// What is left behind the act, once nothing is in the way.
-    fn end(&mut self, way: Way, act: &Act, seen: &mut Seen) {
+    fn end(&mut self, way: Way, act: &Act, keeper: Option<Client>, seen: &mut Seen) {
         for line in [
             "ACL SETUSER default on nopass ~* &* +@all",
             "CONFIG SET maxmemory 0",
@@ -470,6 +513,12 @@ impl Scene {
         if is_ours {
             self.ask("DEBUG FAILPOINT");
         }
+        if let Some(mut keeper) = keeper {
+            let (during, behind) = (seen.of(Effect::Remembered), self.told_of_copy(&mut keeper));
+            if !behind.is_empty() {
+                seen.add(Effect::Remembered, format!("{during}; behind it {behind}"));
+            }
+        }
         let digest = self.ask("DEBUG DIGEST");
         if let Some(upstream) = &self.upstream {
             let theirs = render(&upstream.client().call(&["DEBUG", "DIGEST"]));
@@ -485,6 +534,27 @@ impl Scene {
         }
         seen.add(Effect::Data, self.ask_data());
     }
+}
+
+/// What a client hears before the fence.
+fn up_to_fence(client: &mut Client) -> Vec<Value> {
+    let mut heard = Vec::new();
+    loop {
+        let told = client.receive();
+        if render(&told).contains("fence") {
+            return heard;
+        }
+        heard.push(told);
+    }
+}
+
+/// Notices of tracking.
+fn notices(told: &[Value]) -> String {
+    let notice = |told: &Value| {
+        let Value::Push(parts) = told else { panic!("a push: {told:?}") };
+        render(&parts[1]).replace('\n', " ")
+    };
+    told.iter().map(notice).collect::<Vec<_>>().join(", ")
 }
 
 /// All keys with their values, in the same words on all servers.

@@ -8,6 +8,7 @@ use proto::value::Value;
 use tests::render::{render, text};
 
 use super::acts::{Act, Form};
+use super::scene::expand;
 use super::ways::Way;
 
 /// What a command leaves, beside its data.
@@ -21,6 +22,10 @@ pub(super) enum Effect {
     Told,
     /// What one is told that tracks all keys.
     ToldByPrefix,
+    /// What the client that has it run is told by tracking, of which it leaves out its own changes:
+    /// while it runs, and when another changes the key behind it, of which it has a copy if it read
+    /// it.
+    Remembered,
     /// Whether the transaction of one that watches the key is refused.
     Watch,
     /// What one has that waited.
@@ -50,11 +55,12 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Reply,
         Self::Events,
         Self::Told,
         Self::ToldByPrefix,
+        Self::Remembered,
         Self::Watch,
         Self::Waiter,
         Self::Lookups,
@@ -89,13 +95,16 @@ impl Seen {
     }
 }
 
-/// Commands of those who look on.
+/// So many words of an entry of the slow log are those of the request.
+const SHOWN: usize = 31;
+
+/// Commands of observers.
 const LOOKS: &[&str] =
     &["info", "publish", "config", "client", "debug", "replconf", "slowlog", "acl"];
 /// Those of one who holds a lock.
 const HOLDS: &[&str] = &["eval", "exists"];
 
-/// Whether a command was sent by who looks on.
+/// Whether an observer sent a command.
 fn is_look(command: &str, way: Way) -> bool {
     let name = command.split('|').next().expect("a first word").to_lowercase();
     LOOKS.contains(&&*name) || way == Way::Parked && HOLDS.contains(&&*name)
@@ -166,6 +175,13 @@ pub(super) fn of_slow_log(log: &Value, way: Way, act: &Act) -> String {
         Form::Wait(line, _) => line,
         _ => "",
     };
+    // Of very many words the log has the first ones.
+    let are_of = |words: &[String], line: &str| {
+        let of_line = expand(line);
+        let mut both = words.iter().take(SHOWN).zip(&of_line);
+        words.len() == of_line.len().min(SHOWN + 1)
+            && both.all(|(one, other)| one.as_bytes() == other)
+    };
     for entry in entries.iter().rev() {
         let Value::Array(parts) = entry else { panic!("an entry: {entry:?}") };
         let Value::Array(words) = &parts[3] else { panic!("words: {entry:?}") };
@@ -176,7 +192,7 @@ pub(super) fn of_slow_log(log: &Value, way: Way, act: &Act) -> String {
             Way::Console | Way::Memcached => String::new(),
             _ => format!(" by {}", render(&parts[5])),
         };
-        if line == act.waits || line == waited {
+        if are_of(&words, act.waits) || are_of(&words, waited) {
             told_of_waits.push(line + &name);
         } else if !is_look(&words[0], way) {
             told.push(line + &name);

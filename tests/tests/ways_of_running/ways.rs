@@ -24,6 +24,10 @@ pub(super) enum Way {
     Pipelined,
     /// The same, with turns that are over as soon as something is done.
     ShortTurns,
+    /// Under locks that several requests share.
+    Batched,
+    /// By a script, under locks that several scripts share.
+    BatchedScript,
     /// Behind the end of a pause.
     Paused,
     /// Behind a wait for its key's lock.
@@ -93,12 +97,22 @@ impl Way {
         }
     }
 
+    /// Whether the client that has the act run may keep copies of what it reads.
+    pub(super) fn may_track(self) -> bool {
+        use Way::{Batched, BatchedScript, Console, Memcached, Replay, Stream};
+        !matches!(self, Batched | BatchedScript | Console | Memcached | Replay | Stream)
+    }
+
     /// What of the server is as the way needs it, before what counts begins.
     pub(super) fn prepare(self, scene: &mut Scene) {
         let is_ours = !scene.is_genuine();
         match self {
             Self::Function => {
                 scene.ask_words(&["FUNCTION", "LOAD", "REPLACE", LIBRARY]);
+            }
+            // No reply waits for the disk.
+            Self::Batched | Self::BatchedScript if is_ours => {
+                scene.ask("CONFIG SET appendfsync everysec");
             }
             Self::ShortTurns if is_ours => _ = scene.ask("DEBUG FAILPOINT SHORT"),
             Self::Apart if is_ours => _ = scene.ask("DEBUG FAILPOINT APART"),
@@ -135,7 +149,10 @@ impl Way {
                 scene.actor.send_raw(format!("{line}\r\n").as_bytes());
                 render(&scene.actor.receive())
             }
-            Self::Pipelined | Self::ShortTurns => pipelined(&mut scene.actor, words),
+            Self::Pipelined | Self::ShortTurns | Self::Batched => {
+                pipelined(&mut scene.actor, words, &PADS.map(expand))
+            }
+            Self::BatchedScript => pipelined_scripts(&mut scene.actor, &words, keys),
             Self::Paused => paused(scene, &words),
             Self::Parked => scene.parked(&words),
             Self::Console => console(scene, line, &words),
@@ -169,10 +186,7 @@ impl Way {
                 render(&scene.actor.receive())
             }
             Self::ServedByScript => {
-                let wake = expand(wake);
-                let keys = &wake[1..2];
-                let call = eval("return redis.call(COMMAND)", &wake, keys);
-                scene.other.call(&call);
+                call_for(&mut scene.other, &expand(wake));
                 render(&scene.actor.receive())
             }
             Self::Memcached => unreachable!("a request of memcached is a foreign one"),
@@ -182,14 +196,27 @@ impl Way {
 
 type Words = Vec<Vec<u8>>;
 
-/// Amid what locks other keys, and this one.
-fn pipelined(actor: &mut Client, words: Words) -> String {
-    let pad = |line: &str| expand(line);
-    let pads = [pad("STRLEN pad"), pad("STRLEN pad2"), pad("STRLEN pad")];
+/// What lock other keys.
+const PADS: [&str; 3] = ["STRLEN pad", "STRLEN pad2", "STRLEN pad"];
+
+/// Amid these.
+fn pipelined(actor: &mut Client, words: Words, pads: &[Words; 3]) -> String {
     let commands = [&pads[..], &[words], &pads[..]].concat();
     let replies = actor.pipeline(&commands);
     assert!(replies[..3].iter().chain(&replies[4..]).all(|it| *it == Value::Integer(3)));
     render(&replies[3])
+}
+
+/// The same of scripts.
+fn pipelined_scripts(actor: &mut Client, words: &Words, keys: &[Vec<u8>]) -> String {
+    let call = |words: &Words, keys: &[Vec<u8>]| eval("return redis.call(COMMAND)", words, keys);
+    let pads = PADS.map(expand).map(|words| call(&words, &words[1..]));
+    pipelined(actor, call(words, keys), &pads)
+}
+
+/// Has a script call this, whose first argument is its only key.
+fn call_for(client: &mut Client, words: &Words) {
+    client.call(&eval("return redis.call(COMMAND)", words, &words[1..2]));
 }
 
 fn paused(scene: &mut Scene, words: &Words) -> String {

@@ -10,12 +10,12 @@ use crate::{release, shell};
 pub(super) enum Build {
     /// As anybody builds it.
     Plain,
-    /// As it is packaged, by the profile of the last `cargo xtask release`.
+    /// The build as it is packaged, by the profile of the last `cargo xtask release`.
     Tuned,
 }
 
 impl Build {
-    /// Builds it; the binary.
+    /// Builds the server; its binary.
     pub(super) fn make(self) -> Result<PathBuf, String> {
         match self {
             Self::Plain => {

@@ -87,7 +87,7 @@ impl Generator {
 }
 
 impl Running {
-    /// Whether it has ended.
+    /// Whether the generator has ended.
     pub(super) fn is_over(&mut self) -> Result<bool, String> {
         let ended = self.child.try_wait().map_err(|error| error.to_string())?;
         Ok(ended.is_some())
@@ -101,7 +101,7 @@ impl Running {
         }
         let text = std::fs::read_to_string(&self.file)
             .map_err(|error| format!("{}: {error}", self.file.display()))?;
-        // What it says is kept in the record; a file that stays does no harm.
+        // What the generator says is kept in the record; a file that stays does no harm.
         let _ = std::fs::remove_file(&self.file);
         let mut raw = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         shorten(&mut raw);

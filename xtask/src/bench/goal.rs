@@ -25,7 +25,7 @@ impl Goal {
         Self { what: what.into(), bound, value: value.unwrap_or(f64::NAN) }
     }
 
-    /// Whether it is met; none without a value.
+    /// Whether the goal is met; none without a value.
     pub(super) fn is_met(&self) -> Option<bool> {
         let met = match self.bound {
             Bound::AtMost(bound) => self.value <= bound,

@@ -76,7 +76,7 @@ impl Peer {
         Ok(Self { name, version, program })
     }
 
-    /// Starts it on these cores and on a free port, and waits until it answers.
+    /// Starts the server on these cores and on a free port, and waits until it answers.
     pub(super) fn start(
         &self,
         cores: &str,
@@ -86,7 +86,8 @@ impl Peer {
         self.start_in(&shell::target().join("bench"), None, cores, (workers, more))
     }
 
-    /// Starts it with its folder below this one, and with this snapshot, which becomes its own.
+    /// Starts the server with its folder below this one, and with this snapshot, which becomes its
+    /// own.
     pub(super) fn start_in(
         &self,
         root: &Path,
@@ -202,7 +203,7 @@ impl Running {
         Watch::of(&[self.pid()])
     }
 
-    /// What it has used since a look at its clocks.
+    /// What the server has used since a look at its clocks.
     pub(super) fn used(&self, watch: &Watch) -> Result<ServerUsage, String> {
         watch.end().0.ok_or_else(|| format!("process {} is gone", self.pid()))
     }
@@ -212,7 +213,7 @@ impl Running {
         self.used(&self.watch()).map(|used| used.rss as f64)
     }
 
-    /// Ends it in order, so that it writes what it keeps for its end.
+    /// Ends the server in order, so that it writes what it keeps for its end.
     pub(super) fn end(mut self) -> Result<(), String> {
         let said = pipe::line(&pipe::connect(self.port)?, &["SHUTDOWN", "NOSAVE"])?;
         if !said.is_empty() {

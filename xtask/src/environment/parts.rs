@@ -178,7 +178,7 @@ fn install_debian(_: &Path) -> Result<(), String> {
     if has_debian_programs() { Ok(()) } else { Err(format!("want {DEBIAN_PROGRAMS:?}")) }
 }
 
-/// While it lives, Debian packages do not start the daemons they bring.
+/// While this lives, Debian packages do not start the daemons they bring.
 struct NoDaemons(Option<&'static Path>);
 
 impl NoDaemons {

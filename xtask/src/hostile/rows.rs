@@ -8,7 +8,7 @@ pub(crate) struct Row {
     /// What tests carry: `H` and this, in two digits at least.
     pub(crate) number: u16,
     pub(crate) input: &'static str,
-    /// Where it was found, as others call it.
+    /// Where the input was found, as others call it.
     pub(crate) origin: &'static str,
     /// Why no test is there yet, or need ever be.
     pub(crate) waits: Option<&'static str>,

@@ -49,7 +49,6 @@ const ENGINE: &[&str] = &[
 /// What keeps the data builds on the engine.
 const DURABILITY: &[&str] = &[
     "base",
-    "crash",
     "proto",
     "structs",
     "keyspace",

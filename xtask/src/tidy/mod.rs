@@ -113,6 +113,7 @@ mod tests {
             ("//\n".repeat(600), "1 file-length"),
             (format!("fn f() {{\n{long_body}}}"), "2 function-length"),
             (format!("impl A {{\nfn f() {{\n{long_body}}}\n}}"), "3 function-length"),
+            (format!("m! {{\nfn f(a in b()) {{\n{long_body}}}\n}}"), "3 function-length"),
             ("#[cfg(test)]\nmod tests {}\nfn f() {}".to_owned(), "4 tests-last"),
             ("use a::{b, c::*};".to_owned(), "2 glob-import"),
             ("#[allow(dead_code)]\nfn f() {}".to_owned(), "2 suppression"),

@@ -1,6 +1,6 @@
 //! Rules over a file's form: lengths, order and imports.
 
-use proc_macro2::Span;
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
@@ -33,30 +33,61 @@ pub(super) fn function_length(source: &Source) -> Vec<(usize, String)> {
 struct Functions(Vec<(usize, String)>);
 
 impl Functions {
-    fn measure(&mut self, signature: &syn::Signature, end: Span) {
-        let first = signature.span().start().line;
+    fn measure(&mut self, name: &syn::Ident, begin: Span, end: Span) {
+        let first = begin.start().line;
         let lines = end.end().line - first + 1;
         if lines > FUNCTION_LINES {
-            let name = &signature.ident;
             self.0.push((first, format!("{name}: {lines} lines, at most {FUNCTION_LINES}")));
+        }
+    }
+
+    /// Measures the functions that a macro is given, which are tokens: each is `fn`, a name, and
+    /// the next braces.
+    fn measure_tokens(&mut self, tokens: TokenStream) {
+        let (mut begun, mut before) = (None, None);
+        for token in tokens {
+            match &token {
+                TokenTree::Ident(name) if before.as_ref().is_some_and(|(word, _)| word == "fn") => {
+                    let (_, begin) = before.expect("`fn` stands before");
+                    begun = Some((name.clone(), begin));
+                }
+                TokenTree::Punct(mark) if mark.as_char() == ';' => begun = None,
+                TokenTree::Group(group) => {
+                    if group.delimiter() == Delimiter::Brace
+                        && let Some((name, begin)) = begun.take()
+                    {
+                        self.measure(&name, begin, group.span_close());
+                    }
+                    self.measure_tokens(group.stream());
+                }
+                _ => {}
+            }
+            before = match token {
+                TokenTree::Ident(word) => Some((word.to_string(), word.span())),
+                _ => None,
+            };
         }
     }
 }
 
 impl<'ast> Visit<'ast> for Functions {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.measure(&item.sig, item.block.span());
+        self.measure(&item.sig.ident, item.sig.span(), item.block.span());
         syn::visit::visit_item_fn(self, item);
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.measure(&item.sig, item.block.span());
+        self.measure(&item.sig.ident, item.sig.span(), item.block.span());
         syn::visit::visit_impl_item_fn(self, item);
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
-        self.measure(&item.sig, item.span());
+        self.measure(&item.sig.ident, item.sig.span(), item.span());
         syn::visit::visit_trait_item_fn(self, item);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        self.measure_tokens(call.tokens.clone());
     }
 }
 

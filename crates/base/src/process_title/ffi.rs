@@ -17,7 +17,7 @@ impl ArgvMemory {
         Self { range }
     }
 
-    /// Fills it with these bytes, as far as there is room, and zeros.
+    /// Fills the memory with these bytes, as far as there is room, and zeros.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         let room = self.range.end - self.range.start;
         let shown = &bytes[..bytes.len().min(room - 1)];

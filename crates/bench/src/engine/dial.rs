@@ -179,7 +179,7 @@ impl Socket {
         match (error, peer) {
             (Some(error), _) => Err(error),
             (None, Ok(())) => match self {
-                Self::Tls(encrypted) => encrypted.shake_hands(),
+                Self::Tls(encrypted) => encrypted.handshake(),
                 Self::Tcp(_) | Self::Unix(_) => Ok(true),
             },
             (None, Err(error)) if error.kind() == io::ErrorKind::NotConnected => Ok(false),

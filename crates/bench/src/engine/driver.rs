@@ -110,7 +110,7 @@ struct Client {
     /// Its stream has ended or its number of requests is reached.
     is_exhausted: bool,
     is_finished: bool,
-    /// Whether it is among those that an open loop takes from.
+    /// Whether the client is among those that an open loop takes from.
     is_ready: bool,
 }
 

@@ -102,7 +102,7 @@ fn flag_of(directive: &str) -> &str {
 
 impl EncryptedSocket {
     /// Goes on with the handshake; whether it is over.
-    pub(super) fn shake_hands(&mut self) -> io::Result<bool> {
+    pub(super) fn handshake(&mut self) -> io::Result<bool> {
         loop {
             if let Err(error) = self.flush()
                 && error.kind() != io::ErrorKind::WouldBlock

@@ -34,7 +34,7 @@ pub(super) struct Pending {
     pub(super) at: u64,
     /// Bytes of the request.
     pub(super) length: u32,
-    /// Whether it is the ASKING before a redirected request, which nobody counts.
+    /// Whether the request is the ASKING before a redirected one, which nobody counts.
     pub(super) is_asking: bool,
     /// How often it was sent on to another node.
     pub(super) redirections: u16,
@@ -48,7 +48,7 @@ pub(super) const UNSTAMPED: u64 = u64::MAX;
 pub(super) struct Parked {
     pub(super) pending: Pending,
     pub(super) bytes: Vec<u8>,
-    /// Whether it follows an ASK.
+    /// Whether the request follows an ASK.
     pub(super) asks: bool,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Link {
     pub(super) attempts: usize,
     /// Since when it has not stood, in nanoseconds of the run.
     pub(super) down_since: u64,
-    /// Whether it is on the list of those that have something to write.
+    /// Whether the link is on the list of those that have something to write.
     pub(super) is_dirty: bool,
 }
 
@@ -92,7 +92,7 @@ impl Link {
         }
     }
 
-    /// Whether it stands and has greeted.
+    /// Whether the link stands and has greeted.
     pub(super) fn is_open(&self) -> bool {
         self.state == State::Open
     }

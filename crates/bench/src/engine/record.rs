@@ -36,7 +36,7 @@ pub(super) struct Recorder {
     commands: Vec<Tally>,
     /// The second that is being filled.
     second: usize,
-    /// When it ends, in nanoseconds of the run.
+    /// When the second ends, in nanoseconds of the run.
     second_end: u64,
     /// The last latencies, all equal: those of one read mostly are.
     equal: Equal,

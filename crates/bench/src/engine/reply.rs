@@ -36,7 +36,7 @@ pub(super) struct Scanner {
 /// What one reply said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// What it is.
+    /// What the reply is.
     pub(super) nature: Nature,
     /// Elements of an array that are values.
     pub(super) hits: u32,

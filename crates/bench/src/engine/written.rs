@@ -37,7 +37,7 @@ impl Written {
         }
     }
 
-    /// Whether it has.
+    /// Whether the key was written.
     pub(super) fn contains(&self, key: u64) -> bool {
         self.place(key).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
     }

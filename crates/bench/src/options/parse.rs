@@ -26,7 +26,7 @@ enum Word<'a> {
     Plain,
 }
 
-/// Whether it is a hyphen, or what typesetting makes of one or two.
+/// Whether a letter is a hyphen, or what typesetting makes of one or two.
 pub(super) fn is_dash(letter: char) -> bool {
     matches!(letter, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}')
 }

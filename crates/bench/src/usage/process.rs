@@ -32,7 +32,7 @@ impl Process {
         Some(Process { id, first: Reading::take(id)? })
     }
 
-    /// Whether it has run for about so many seconds.
+    /// Whether the process has run for about so many seconds.
     pub(super) fn has_run_for(&self, seconds: u64) -> bool {
         // A server counts from some moment of its start, in whole seconds.
         const SLACK: f64 = 10.0;
@@ -42,7 +42,7 @@ impl Process {
         first.is_some_and(|now| (now - started - seconds as f64).abs() <= SLACK)
     }
 
-    /// What it has used since it was found; `None` if it is gone.
+    /// What the process has used since it was found; `None` if it is gone.
     pub(super) fn used(&self) -> Option<ServerUsage> {
         let now = Reading::take(self.id).filter(|now| now.started == self.first.started)?;
         let (user, system) = now.since(&self.first);

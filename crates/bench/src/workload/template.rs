@@ -52,7 +52,7 @@ pub(super) struct Template {
 
 #[derive(Debug)]
 enum Piece {
-    /// As it is.
+    /// Bytes as they are.
     Bytes(Vec<u8>),
     /// A word that is the key between fixed bytes, and what follows it.
     Key(Box<KeyWord>),

@@ -36,7 +36,7 @@ pub(crate) fn key_stats(client: &mut Client) -> Result<ExitCode, String> {
     let mut cut_off_at = None;
     while !walk.is_over() && cut_off_at.is_none() {
         let here = walk.cursor();
-        match look_at_page(client, &mut walk, &mut stats) {
+        match count_page(client, &mut walk, &mut stats) {
             // A signal may come while a reply is waited for: that page is not counted.
             Err(_) if interrupt::was_asked() => cut_off_at = Some(here),
             Err(reason) => return Err(reason),
@@ -59,7 +59,7 @@ pub(crate) fn key_stats(client: &mut Client) -> Result<ExitCode, String> {
 }
 
 /// Counts the keys of the next page.
-fn look_at_page(client: &mut Client, walk: &mut Walk, stats: &mut KeyStats) -> Result<(), String> {
+fn count_page(client: &mut Client, walk: &mut Walk, stats: &mut KeyStats) -> Result<(), String> {
     let Some(keys) = walk.next(client)? else { return Ok(()) };
     let types = walk::types(client, &keys)?;
     let keys = keys.into_iter().zip(types);
@@ -119,7 +119,7 @@ fn human_mean(bytes: f64) -> String {
 }
 
 /// Elements with their unit; bytes in the greatest unit that fits.
-fn told_length(length: u64, unit: &str) -> String {
+fn length_text(length: u64, unit: &str) -> String {
     if unit == "bytes" { human(length) } else { format!("{length} {unit}") }
 }
 
@@ -196,7 +196,7 @@ impl KeyStats {
         text.push_str("\n--- Top length and cardinality per type ---\n");
         for TypeStats { name, longest, .. } in &self.types {
             if let (Some((length, key)), Some(unit)) = (longest, walk::unit_of(name)) {
-                text.push_str(&format!("{name:<10} {key} has {}\n", told_length(*length, unit)));
+                text.push_str(&format!("{name:<10} {key} has {}\n", length_text(*length, unit)));
             }
         }
         text + &self.distributions() + &self.table()

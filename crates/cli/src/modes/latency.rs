@@ -42,11 +42,11 @@ pub(crate) fn latency(client: &mut Client, span: Span) -> Result<ExitCode, Strin
         let is_over = u128::try_from(passed_us).is_ok_and(|it| it > interval.as_micros());
         match (output, span) {
             (Output::Standard, _) => {
-                print(format!("\x1b[0G\x1b[2K{}", samples.tell(output)).as_bytes());
+                print(format!("\x1b[0G\x1b[2K{}", samples.text(output)).as_bytes());
             }
-            (_, Span::Repeated) => print(format!("{}\n", samples.tell(output)).as_bytes()),
+            (_, Span::Repeated) => print(format!("{}\n", samples.text(output)).as_bytes()),
             (_, Span::Once) if is_over => {
-                print(format!("{}\n", samples.tell(output)).as_bytes());
+                print(format!("{}\n", samples.text(output)).as_bytes());
                 return Ok(ExitCode::SUCCESS);
             }
             (_, Span::Once) => {}
@@ -81,7 +81,7 @@ impl Samples {
         self.count += 1;
     }
 
-    fn tell(&self, output: Output) -> String {
+    fn text(&self, output: Output) -> String {
         let Samples { least, most, sum, count } = self;
         // Sums and counts of milliseconds are far below what a double holds exactly.
         let average = *sum as f64 / (*count).max(1) as f64;
@@ -113,7 +113,7 @@ mod tests {
             (Output::Csv, "1,4,2.67,3"),
             (Output::Json, "{\"min\": 1, \"max\": 4, \"avg\": 2.67, \"count\": 3}"),
         ] {
-            assert_eq!(samples.tell(output), expected);
+            assert_eq!(samples.text(output), expected);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::id::NodeId;
 use crate::slots::SlotSet;
 
 impl Cluster {
-    pub(super) fn carry_out(&mut self, order: &AdminCommand) -> Result<(), AdminError> {
+    pub(super) fn execute_admin(&mut self, order: &AdminCommand) -> Result<(), AdminError> {
         match order {
             AdminCommand::Meet { ip, port, bus_port } => {
                 self.meet(MeetingPlace { ip: *ip, port: *port, bus_port: *bus_port }, true);

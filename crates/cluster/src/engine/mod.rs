@@ -171,7 +171,7 @@ impl Cluster {
         order: &AdminCommand,
     ) -> Result<Vec<Action>, AdminError> {
         self.moment = moment;
-        self.carry_out(order)?;
+        self.execute_admin(order)?;
         Ok(self.finish())
     }
 

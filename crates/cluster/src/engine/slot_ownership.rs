@@ -80,12 +80,12 @@ impl Cluster {
         self.close_lost_slots();
         self.save(Save::Synced);
         if !lost.is_empty() {
-            self.give_way(claimer, mine, lost);
+            self.handle_lost_slots(claimer, mine, lost);
         }
     }
 
     /// This shard has lost slots: with the last of them it goes over to their new owner.
-    fn give_way(&mut self, claimer: NodeId, mine: NodeId, lost: SlotSet) {
+    fn handle_lost_slots(&mut self, claimer: NodeId, mine: NodeId, lost: SlotSet) {
         let is_bare = self.nodes.get(&mine).is_none_or(|node| node.slots.is_empty());
         if is_bare && claimer != self.me && self.settings.allows_replica_migration {
             self.log(format!(

@@ -8,7 +8,7 @@ use proto::{Args, Reply};
 
 use crate::DataCommand;
 use crate::arguments::is;
-use crate::declare::{Command, Flags, Group, Plan, Spec, at_least, exactly};
+use crate::declare::{Command, Databases, Flags, Group, Plan, Spec, at_least, exactly};
 use crate::errors::{DB_OUT_OF_RANGE, SYNTAX};
 
 pub(super) const DBSIZE: DataCommand = Command {
@@ -40,6 +40,7 @@ pub(super) const FLUSHALL: DataCommand = Command {
         name: "FLUSHALL",
         summary: "Removes all keys from all databases.",
         complexity: "O(N) where N is the total number of keys in all databases",
+        databases: Databases::All,
         ..FLUSH
     },
     subcommands: &[],
@@ -107,6 +108,7 @@ pub(super) const SWAPDB: DataCommand = Command {
         flags: Flags::WRITE.and(Flags::FAST),
         plan: Plan::World,
         categories: &["@keyspace", "@dangerous"],
+        databases: Databases::At(&[1, 2]),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -87,7 +87,7 @@ const FAMILY: Spec = Spec {
 struct Deadline {
     /// Milliseconds in one.
     unit: i64,
-    /// What it is counted from.
+    /// What the time is counted from.
     from: UnixMillis,
     command: &'static str,
 }

@@ -126,7 +126,7 @@ fn remove_expired(tx: &mut Tx, expired: &[Box<[u8]>]) -> Result<(), Refusal> {
     tx.visit_keys(expired.iter().map(|key| &**key))?;
     for key in expired {
         // Where another server brings keys, that says when they go.
-        if !tx.keyspace().brought().contain(tx.location_of(key).partition()) {
+        if !tx.is_importing(key) {
             tx.expire_if_due(key)?;
         }
     }

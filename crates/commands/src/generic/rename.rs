@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 use crate::DataCommand;
 use crate::arguments::{Options, database, is};
 use crate::change::place_over;
-use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use crate::declare::{Command, Databases, Flags, Group, Spec, at_least, exactly};
 use crate::errors::{NO_SUCH_KEY, SYNTAX};
 use crate::keys::{Access, at, first};
 
@@ -110,6 +110,7 @@ pub(super) const COPY: DataCommand = Command {
         arity: at_least(3),
         flags: Flags::WRITE.and(Flags::DENYOOM),
         keys: &[first(Access::RO.and(Access::ACCESS)), at(2, Access::OW.and(Access::UPDATE))],
+        databases: Databases::PresentAndBehind("DB", 3),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -162,6 +163,7 @@ pub(super) const MOVE: DataCommand = Command {
         arity: exactly(3),
         flags: Flags::WRITE.and(Flags::FAST),
         keys: &[first(Access::RW.and(Access::ACCESS).and(Access::UPDATE))],
+        databases: Databases::PresentAndAt(2),
         ..Spec::BASE
     },
     subcommands: &[],

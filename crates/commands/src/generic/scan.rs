@@ -90,7 +90,11 @@ fn rm(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal>
     tx.visit_keys(keys.iter().map(|key| &**key))?;
     let mut journalled: Vec<&[u8]> = vec![b"DEL"];
     for key in &keys {
-        // Since it was found it may have gone, or become something else: then it stays.
+        // Where another server brings keys, that says when they go.
+        if tx.is_importing(key) {
+            continue;
+        }
+        // A key that was found may have gone since, or have become something else: then it stays.
         if tx.peek(key)?.is_some_and(|entry| filter.admits(entry)) && tx.delete(key)? {
             tx.event(EventClass::Generic, "del", key);
             journalled.push(key);

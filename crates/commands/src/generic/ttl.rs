@@ -81,7 +81,7 @@ const REMAINDER: Spec = Spec {
 };
 
 /// Puts a deadline in figures, with the time that it is now.
-type Express = fn(UnixMillis, UnixMillis) -> i64;
+type TtlFormat = fn(UnixMillis, UnixMillis) -> i64;
 
 /// Replies what is left of a key's time, or of a member's.
 fn remainder(
@@ -89,15 +89,15 @@ fn remainder(
     args: Args<'_>,
     reply: &mut Reply<'_>,
     command: &str,
-    express: Express,
+    format: TtlFormat,
 ) -> Result<(), Refusal> {
     match args.len() {
-        2 => answer(tx, args, reply, express),
+        2 => answer(tx, args, reply, format),
         3 => {
             reply.integer(match ttl::ask(tx, &args[1], &args[2])? {
                 Answer::NoSuchKey | Answer::NoSuchMember => -2,
                 Answer::Endless => -1,
-                Answer::Deadline(deadline) => express(deadline, tx.now()),
+                Answer::Deadline(deadline) => format(deadline, tx.now()),
             });
             Ok(())
         }
@@ -106,11 +106,16 @@ fn remainder(
 }
 
 /// Replies the deadline of a key.
-fn answer(tx: &Tx, args: Args<'_>, reply: &mut Reply<'_>, express: Express) -> Result<(), Refusal> {
+fn answer(
+    tx: &Tx,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    format: TtlFormat,
+) -> Result<(), Refusal> {
     reply.integer(match tx.lookup_no_touch(&args[1])?.map(EntryRef::deadline) {
         None => -2,
         Some(None) => -1,
-        Some(Some(deadline)) => express(deadline, tx.now()),
+        Some(Some(deadline)) => format(deadline, tx.now()),
     });
     Ok(())
 }

@@ -18,7 +18,7 @@ use super::shape::Shape;
 use super::{distance_text, position};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
-use crate::change::tell_in_decimal;
+use crate::change::record_in_decimal;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{NO_SUCH_PLACE, showing};
 use crate::keys::{Access, BeginSearch, FindKeys, KeySpec, at, first};
@@ -119,7 +119,7 @@ fn search(
     }
     answer(tx, &args[source], &search, "geosearchstore", reply)?;
     if !matches!(search.shape, Some(Shape::Polygon(_))) {
-        tell_numbers(tx, args, source + 1);
+        record_numbers_in_decimal(tx, args, source + 1);
     }
     Ok(())
 }
@@ -193,7 +193,7 @@ fn radius(
     search.read(Options::from(args, 6), dialect, set)?;
     check_store(&search, "STORE option in GEORADIUS")?;
     answer(tx, &args[1], &search, "georadiusstore", reply)?;
-    tell_numbers(tx, args, 2);
+    record_numbers_in_decimal(tx, args, 2);
     Ok(())
 }
 
@@ -269,16 +269,16 @@ fn radius_by_member(
     search.read(Options::from(args, 5), dialect, set)?;
     check_store(&search, "STORE option in GEORADIUS")?;
     answer(tx, &args[1], &search, "georadiusstore", reply)?;
-    tell_numbers(tx, args, 3);
+    record_numbers_in_decimal(tx, args, 3);
     Ok(())
 }
 
 /// Has the journal say the numbers from an index on in decimal digits; what stands behind these
 /// words is a name.
-fn tell_numbers(tx: &mut Tx, args: Args<'_>, first: usize) {
+fn record_numbers_in_decimal(tx: &mut Tx, args: Args<'_>, first: usize) {
     let is_before_name =
         |word: &[u8]| ["FROMMEMBER", "STORE", "STOREDIST"].iter().any(|it| is(word, it));
-    tell_in_decimal(tx, args, |index| index >= first && !is_before_name(&args[index - 1]));
+    record_in_decimal(tx, args, |index| index >= first && !is_before_name(&args[index - 1]));
 }
 
 fn check_store(search: &GeoSearch<'_>, command: &str) -> Result<(), Refusal> {

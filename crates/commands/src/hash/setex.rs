@@ -61,7 +61,7 @@ fn hsetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     Ok(())
 }
 
-/// What it means to put values that are over at once: they are gone, whatever was there.
+/// Puts values that are over at once: they are gone, whatever was there.
 fn put_and_remove(tx: &mut Tx, key: &[u8], pairs: Args<'_>) -> Result<(), Refusal> {
     let fields: Vec<&[u8]> = pairs.iter().step_by(2).collect();
     let (_, outcome) = tx.edit(key, |hash: &mut Hash| {
@@ -134,15 +134,15 @@ impl<'a> SetExRequest<'a> {
                 return Ok(Self { key_exists, fields_exist, lifetime, pairs });
             }
             match word {
-                _ if is(word, "NX") => say(&mut key_exists, false, SYNTAX)?,
-                _ if is(word, "XX") => say(&mut key_exists, true, SYNTAX)?,
-                _ if is(word, "FNX") => say(&mut fields_exist, false, TWO_CONDITIONS)?,
-                _ if is(word, "FXX") => say(&mut fields_exist, true, TWO_CONDITIONS)?,
-                _ if is(word, "KEEPTTL") => say(&mut lifetime, Lifetime::Keep, TWO_TIMES)?,
+                _ if is(word, "NX") => set_once(&mut key_exists, false, SYNTAX)?,
+                _ if is(word, "XX") => set_once(&mut key_exists, true, SYNTAX)?,
+                _ if is(word, "FNX") => set_once(&mut fields_exist, false, TWO_CONDITIONS)?,
+                _ if is(word, "FXX") => set_once(&mut fields_exist, true, TWO_CONDITIONS)?,
+                _ if is(word, "KEEPTTL") => set_once(&mut lifetime, Lifetime::Keep, TWO_TIMES)?,
                 _ => {
                     let unit = TimeUnit::of(word).ok_or_else(|| unknown(word))?;
                     // A second time is refused before it is read.
-                    say(&mut lifetime, Lifetime::Endless, TWO_TIMES)?;
+                    set_once(&mut lifetime, Lifetime::Endless, TWO_TIMES)?;
                     let deadline = unit.member_deadline(tx, options.word(), "hsetex")?;
                     lifetime = Some(Lifetime::Until(deadline));
                 }
@@ -186,6 +186,6 @@ fn unknown(word: &[u8]) -> Refusal {
 }
 
 /// Takes what a word says; a second one is refused.
-fn say<T>(place: &mut Option<T>, said: T, refusal: Refusal) -> Result<(), Refusal> {
+fn set_once<T>(place: &mut Option<T>, said: T, refusal: Refusal) -> Result<(), Refusal> {
     if place.replace(said).is_some() { Err(refusal) } else { Ok(()) }
 }

@@ -113,7 +113,7 @@ fn field_expire(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     if deadline < tx.now() {
         return Err(invalid_expire("fieldexpire"));
     }
-    let given = give(tx, &args[1], args.skip(3), deadline)?;
+    let given = set_deadlines(tx, &args[1], args.skip(3), deadline)?;
     reply.array(given.len());
     for given in given {
         reply.integer(match given {
@@ -131,7 +131,7 @@ fn expire_member(
     reply: &mut Reply<'_>,
     deadline: UnixMillis,
 ) -> Result<(), Refusal> {
-    let given = give(tx, &args[1], args.slice(2..3), deadline)?;
+    let given = set_deadlines(tx, &args[1], args.slice(2..3), deadline)?;
     reply.integer(i64::from(given[0] != DeadlineEffect::NoSuchMember));
     Ok(())
 }
@@ -157,7 +157,7 @@ enum DeadlineEffect {
     Removal,
 }
 
-fn give(
+fn set_deadlines(
     tx: &mut Tx,
     key: &[u8],
     members: Args<'_>,
@@ -166,14 +166,14 @@ fn give(
     tx.charge(members.len() as u64 * MEMBER_COST_NS)?;
     match tx.peek(key)?.map(EntryRef::kind) {
         None => Ok(vec![DeadlineEffect::NoSuchMember; members.len()]),
-        Some(Kind::Hash) => give_in::<Hash>(tx, key, members, deadline),
-        Some(Kind::Set) => give_in::<Set>(tx, key, members, deadline),
-        Some(Kind::SortedSet) => give_in::<SortedSet>(tx, key, members, deadline),
+        Some(Kind::Hash) => set_deadlines_in::<Hash>(tx, key, members, deadline),
+        Some(Kind::Set) => set_deadlines_in::<Set>(tx, key, members, deadline),
+        Some(Kind::SortedSet) => set_deadlines_in::<SortedSet>(tx, key, members, deadline),
         Some(_) => Err(Refusal::WrongType),
     }
 }
 
-fn give_in<C: Timed>(
+fn set_deadlines_in<C: Timed>(
     tx: &mut Tx,
     key: &[u8],
     members: Args<'_>,

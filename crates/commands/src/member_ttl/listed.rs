@@ -93,7 +93,8 @@ impl DeadlineCondition {
         }
     }
 
-    /// Whether it holds; without a deadline a member lives for ever, which is later than any.
+    /// Whether the condition holds; without a deadline a member lives for ever, which is later than
+    /// any.
     fn admits(self, present: Option<UnixMillis>, new: UnixMillis) -> bool {
         match self {
             Self::Always => true,
@@ -127,7 +128,7 @@ pub(crate) fn expire<C: Listed>(
     let is_conditional = !matches!(condition, DeadlineCondition::Always);
     let members = parse::<C>(args, if is_conditional { 4 } else { 3 }, C::BAD_COUNT)?;
     charge(tx, members)?;
-    let results = give::<C>(tx, key, members, deadline, condition)?;
+    let results = set_deadlines::<C>(tx, key, members, deadline, condition)?;
     if !results.members.is_empty() && tx.is_over_at(deadline) {
         note_overdue::<C>(tx, key, &results.members, results.outcome);
     } else if !results.members.is_empty() {
@@ -154,7 +155,7 @@ struct DeadlineResults<'a> {
 }
 
 /// Gives members a deadline where the condition holds, or takes them out if it is over.
-fn give<'a, C: Listed>(
+fn set_deadlines<'a, C: Listed>(
     tx: &mut Tx,
     key: &[u8],
     members: Args<'a>,

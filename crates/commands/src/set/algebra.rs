@@ -351,9 +351,9 @@ fn small_max(limits: &SetLimits) -> u64 {
 
 /// The union as a set of its own, of members of many sets.
 pub(super) fn union_of(sets: &[SetRef<'_>], now: UnixMillis) -> Set {
-    let (mut builder, mut lately) = (Builder::new(), Lately::of(sets));
+    let (mut builder, mut recent) = (Builder::new(), RecentMembers::of(sets));
     for member in sets.iter().flat_map(|set| set.alive(now)) {
-        if !lately.met(member) {
+        if !recent.replace(member) {
             builder.push(MemberRef::plain(member));
         }
     }
@@ -362,11 +362,11 @@ pub(super) fn union_of(sets: &[SetRef<'_>], now: UnixMillis) -> Set {
 
 /// Members that were met lately, each at the one place that its bytes give: of sets that are alike
 /// most are passed over for less than the way into a new set.
-struct Lately<'a> {
+struct RecentMembers<'a> {
     places: Vec<Option<Text<'a>>>,
 }
 
-impl<'a> Lately<'a> {
+impl<'a> RecentMembers<'a> {
     /// Room for about as many as the largest set has, within bounds.
     fn of(sets: &[SetRef<'a>]) -> Self {
         const PLACES_MAX: u64 = 1 << 13;
@@ -376,7 +376,7 @@ impl<'a> Lately<'a> {
     }
 
     /// Whether a member was met lately; from now on it was.
-    fn met(&mut self, member: Text<'a>) -> bool {
+    fn replace(&mut self, member: Text<'a>) -> bool {
         let hash = match member {
             Text::Integer(number) => xxh3_64(&number.to_ne_bytes()),
             Text::Bytes(bytes) => xxh3_64(bytes),
@@ -442,7 +442,7 @@ mod tests {
     use structs::members::Text;
     use structs::set::{Set, SetLimits, SetRef};
 
-    use super::{Lately, union_of};
+    use super::{RecentMembers, union_of};
 
     const LIMITS: SetLimits =
         SetLimits { intset_entries: 512, listpack_entries: 128, listpack_value_bytes: 64 };
@@ -459,8 +459,8 @@ mod tests {
         let sets: Vec<SetRef<'_>> = alike.iter().map(Set::borrow).collect();
         let now = UnixMillis::default();
         assert_eq!(union_of(&sets, now).borrow().len(), members.len() as u64);
-        let mut lately = Lately::of(&sets);
-        sets.iter().flat_map(|set| set.alive(now)).filter(|member| !lately.met(*member)).count()
+        let mut recent = RecentMembers::of(&sets);
+        sets.iter().flat_map(|set| set.alive(now)).filter(|member| !recent.replace(*member)).count()
     }
 
     #[test]

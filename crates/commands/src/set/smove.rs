@@ -46,7 +46,7 @@ fn smove(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let (deadline, limits) = (found.deadline, limits(tx));
     let (_, outcome) = tx.edit(source, |set: &mut Set| set.remove(member))?;
     notify_changed(tx, source, "srem", 1, outcome);
-    // Where it is already, nothing changes for clients that watch.
+    // A member that is there already changes nothing for clients that watch.
     if is_there {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use structs::sorted_set::{SortedSet, SortedSetLimits};
 use super::{SEARCH_COST_NS, limits};
 use crate::DataCommand;
 use crate::arguments::{float, is};
-use crate::change::tell_in_decimal;
+use crate::change::record_in_decimal;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
@@ -56,7 +56,7 @@ fn zadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
             Some(score) => reply.double(score),
             None => reply.null(),
         }
-        tell_in_decimal(tx, args, |index| index == first);
+        record_in_decimal(tx, args, |index| index == first);
         return Ok(());
     }
     let mut scored = ScoredArgs::with_capacity(pairs.len() / 2);
@@ -64,7 +64,7 @@ fn zadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         scored.push((float(pairs, index)?, &pairs[index + 1]));
     }
     let done = add(tx, key, &scored, options.conditions)?;
-    tell_in_decimal(tx, args, |index| index >= first && (index - first).is_multiple_of(2));
+    record_in_decimal(tx, args, |index| index >= first && (index - first).is_multiple_of(2));
     let counted = if options.counts_changed { done.added + done.updated } else { done.added };
     reply.integer(counted as i64);
     Ok(())
@@ -90,7 +90,7 @@ pub(super) const ZINCRBY: DataCommand = Command {
 fn zincrby(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let increment = float(args, 2)?;
     let score = increase(tx, &args[1], increment, &args[3], ScoreConditions::default())?;
-    tell_in_decimal(tx, args, |index| index == 2);
+    record_in_decimal(tx, args, |index| index == 2);
     reply.double(score.expect("without conditions nothing is left out"));
     Ok(())
 }

@@ -14,7 +14,7 @@ use super::aggregate::{
 use super::{SEARCH_COST_NS, journal_result, limits, reply_header, store};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
-use crate::change::tell_in_decimal;
+use crate::change::record_in_decimal;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{NEGATIVE_LIMIT, NOT_AN_INTEGER, SYNTAX};
 use crate::keys::{Access, counted, first};
@@ -87,7 +87,7 @@ fn show(
 ) -> Result<(), Refusal> {
     let request = CombineRequest::parse(tx, args, 1, operation)?;
     let with_scores = request.with_scores;
-    let members = request.carry_out(tx, operation)?;
+    let members = request.compute(tx, operation)?;
     reply_header(members.len() as u64, with_scores, reply);
     for ScoredMember { member, score } in members {
         if with_scores && reply.resp() == Resp::Three {
@@ -184,7 +184,7 @@ fn keep(
     let (set, aggregate) = tx.compute(|tx| {
         let request = CombineRequest::parse(tx, args, 2, operation)?;
         let aggregate = request.aggregate;
-        let members = request.carry_out(tx, operation)?;
+        let members = request.compute(tx, operation)?;
         Ok((to_sorted_set(&members, &limits(tx)), aggregate))
     })?;
     let count = set.borrow().len();
@@ -194,7 +194,7 @@ fn keep(
     store(tx, &args[1], set, operation.event)?;
     // Of the options only weights are numbers.
     if aggregate != Aggregate::Count {
-        tell_in_decimal(tx, args, |index| index >= 3 + keys.len());
+        record_in_decimal(tx, args, |index| index >= 3 + keys.len());
     }
     reply.integer(count as i64);
     Ok(())
@@ -309,7 +309,7 @@ impl<'a> CombineRequest<'a> {
     }
 
     /// The result, in order.
-    fn carry_out(
+    fn compute(
         self,
         tx: &Tx,
         operation: &CombineOperation,

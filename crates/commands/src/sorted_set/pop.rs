@@ -174,7 +174,7 @@ pub(super) const ZMPOP: DataCommand = Command {
 
 fn zmpop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let request = PopRequest::parse(args, 1)?;
-    if !request.give(tx, reply)? {
+    if !request.pop_first(tx, reply)? {
         reply.null_array();
     }
     Ok(())
@@ -203,7 +203,7 @@ pub(super) const BZMPOP: DataCommand = Command {
 fn bzmpop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let request = PopRequest::parse(args, 2)?;
     let deadline = deadline(&args[1], tx.now())?;
-    if request.give(tx, reply)? {
+    if request.pop_first(tx, reply)? {
         return Ok(());
     }
     let own = request.keys.iter().map(|key| [key]);
@@ -244,7 +244,7 @@ impl<'a> PopRequest<'a> {
     }
 
     /// Pops from the first key that has something; whether one had.
-    fn give(&self, tx: &mut Tx, reply: &mut Reply<'_>) -> Result<bool, Refusal> {
+    fn pop_first(&self, tx: &mut Tx, reply: &mut Reply<'_>) -> Result<bool, Refusal> {
         for key in self.keys.iter() {
             let Some(taken) = self.end.ranks(tx, key, self.count)? else { continue };
             let count = taken.end - taken.start;

@@ -177,7 +177,7 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 }
 
 /// Refuses unless there is the stream, and the group in it.
-fn look<'a>(tx: &'a Tx, args: Args<'_>) -> Result<(&'a Stream, &'a ConsumerGroup), Refusal> {
+fn find_group<'a>(tx: &'a Tx, args: Args<'_>) -> Result<(&'a Stream, &'a ConsumerGroup), Refusal> {
     let stream = tx.peek_view::<Stream>(&args[2])?.ok_or(NO_STREAM)?;
     let group = stream.group(&args[3]).ok_or_else(|| no_group_of(&args[2], &args[3]))?;
     Ok((stream, group))
@@ -186,7 +186,7 @@ fn look<'a>(tx: &'a Tx, args: Args<'_>) -> Result<(&'a Stream, &'a ConsumerGroup
 fn setid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, name) = (&args[2], &args[3]);
     let words = Words::read(args, false)?;
-    let (stream, _) = look(tx, args)?;
+    let (stream, _) = find_group(tx, args)?;
     let last_id = match &args[4] {
         b"$" => stream.last_id(),
         id => ids::or_edge(id)?,
@@ -219,7 +219,7 @@ fn destroy(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
 
 fn createconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, name, now) = (&args[2], &args[3], tx.now());
-    let (_, group) = look(tx, args)?;
+    let (_, group) = find_group(tx, args)?;
     let is_new = group.consumer(&args[4]).is_none();
     if is_new {
         edit_group_quietly(tx, key, name, |group| group.create_consumer(&args[4], now))?;
@@ -232,7 +232,7 @@ fn createconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
 
 fn delconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, name) = (&args[2], &args[3]);
-    let (_, group) = look(tx, args)?;
+    let (_, group) = find_group(tx, args)?;
     let Some(consumer) = group.consumer(&args[4]) else {
         reply.integer(0);
         return Ok(());
@@ -252,7 +252,7 @@ const HELP: DataCommand = subcommand(
         name: "HELP",
         summary: "Returns helpful text about the different subcommands.",
         arity: exactly(2),
-        flags: Flags::LOADING.and(Flags::STALE),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::LOOKS),
         ..SUBCOMMAND
     },
     help,

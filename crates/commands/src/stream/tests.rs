@@ -516,8 +516,8 @@ fn a_stream_without_entries_stays() {
     );
 }
 
-/// What it tells is told while it is sent, wherever it runs: by the worker of another client, too,
-/// which made the stream.
+/// The reply is made while it is sent, wherever the command runs: by the worker of another client,
+/// too, which made the stream.
 #[test]
 fn a_long_xread_keeps_no_thread() {
     for mut session in [Session::new(), Session::new().resp3()] {

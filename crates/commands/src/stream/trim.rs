@@ -36,7 +36,7 @@ const DEFAULT_LIMIT_NODES: u64 = 100;
 /// About what it takes to drop an entry together with its node, in nanoseconds.
 const DROPPED_NS: u64 = 3;
 
-/// What it takes to see whether a group may have old entries pending, in nanoseconds.
+/// The time that it takes to see whether a group may have old entries pending, in nanoseconds.
 const GROUP_NS: u64 = 60;
 
 /// Words about trimming, as they are read one by one.

@@ -7,11 +7,11 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
 use super::condition::{Comparison, digest};
-use super::effects::{journal_set, store};
+use super::effects::store;
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::Options;
-use crate::change::remove;
+use crate::change::{journal_set, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::{SYNTAX, wrong_arity};
 use crate::keys::{Access, first};

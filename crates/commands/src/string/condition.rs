@@ -66,7 +66,7 @@ impl<'a> Condition<'a> {
         Ok(true)
     }
 
-    /// Whether it holds for a key now.
+    /// Whether the condition holds for a key now.
     pub(super) fn holds(self, tx: &Tx, key: &[u8]) -> Result<bool, Refusal> {
         match self {
             Self::Always => Ok(true),
@@ -92,7 +92,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Whether it holds for a string.
+    /// Whether the comparison holds for a string.
     pub(super) fn holds(self, tx: &Tx, text: Text<'_>) -> Result<bool, Refusal> {
         charge_scan(tx, text)?;
         let equal = match self {

@@ -6,9 +6,9 @@ use base::long_double::LongDouble;
 use keyspace::{EventClass, Lifetime, NewText, Refusal, Text, Tx};
 use proto::{Args, Reply};
 
-use super::effects::journal_set;
 use crate::DataCommand;
 use crate::arguments::integer;
+use crate::change::journal_set;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
 use crate::errors::{INCREMENT_OVERFLOW, NOT_A_FLOAT, NOT_AN_INTEGER};
 use crate::keys::{Access, KeySpec, first};

@@ -4,13 +4,12 @@
 //!
 //! Invariant: relative times, conditions and floats never reach the journal.
 
-use base::number::format_i64;
 use keyspace::{EventClass, Kind, Lifetime, Refusal, Tx};
 
 use crate::change::notify_overwritten;
 
 /// Stores a client's value, whatever was there. The journal gets the command as sent unless
-/// [`journal_set`] follows.
+/// [`crate::change::journal_set`] follows.
 #[inline]
 pub(super) fn store(
     tx: &mut Tx,
@@ -27,16 +26,4 @@ pub(super) fn store(
         tx.event(EventClass::Generic, "expire", key);
     }
     Ok(())
-}
-
-/// Journals that a key has this value now.
-pub(super) fn journal_set(tx: &mut Tx, key: &[u8], value: &[u8], lifetime: Lifetime) {
-    let effects = tx.effects_mut();
-    match lifetime {
-        Lifetime::Forever => effects.instead(&[b"SET", key, value]),
-        Lifetime::Keep => effects.instead(&[b"SET", key, value, b"KEEPTTL"]),
-        Lifetime::Until(at) => {
-            effects.instead(&[b"SET", key, value, b"PXAT", format_i64(at, &mut [0; 20])]);
-        }
-    }
 }

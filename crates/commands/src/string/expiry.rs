@@ -54,13 +54,13 @@ impl<'a> Expiry<'a> {
         options: &mut Options<'a>,
     ) -> Result<bool, Refusal> {
         let Some(unit) = TimeUnit::of(word) else { return Ok(false) };
-        self.say(Self::At(unit, options.value()?))?;
+        self.merge(Self::At(unit, options.value()?))?;
         Ok(true)
     }
 
     /// Takes what another word says: a word may be repeated, and its last value counts, but two
     /// different words are refused.
-    pub(super) fn say(&mut self, other: Self) -> Result<(), Refusal> {
+    pub(super) fn merge(&mut self, other: Self) -> Result<(), Refusal> {
         let agrees = match (*self, other) {
             (Self::Unsaid, _) => true,
             (Self::At(unit, _), Self::At(again, _)) => unit == again,
@@ -70,7 +70,7 @@ impl<'a> Expiry<'a> {
         if agrees { Ok(()) } else { Err(SYNTAX) }
     }
 
-    /// What it means for a value that is stored now.
+    /// What the deadline means for a value that is stored now.
     pub(super) fn lifetime(self, now: UnixMillis, command: &str) -> Result<Lifetime, Refusal> {
         Ok(match self {
             Self::Unsaid | Self::Persist => Lifetime::Forever,

@@ -5,11 +5,11 @@
 use keyspace::{Lifetime, Refusal, Tx};
 use proto::{Args, Reply};
 
-use super::effects::{journal_set, store};
+use super::effects::store;
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, is};
-use crate::change::{expire, persist, remove};
+use crate::change::{expire, journal_set, persist, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
@@ -86,7 +86,7 @@ fn getex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let mut options = Options::from(args, 2);
     while let Some(word) = options.word() {
         if is(word, "PERSIST") {
-            expiry.say(Expiry::Persist)?;
+            expiry.merge(Expiry::Persist)?;
         } else if !expiry.take(word, &mut options)? {
             return Err(SYNTAX);
         }

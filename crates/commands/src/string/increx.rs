@@ -9,11 +9,10 @@ use keyspace::{EventClass, Lifetime, NewText, Refusal, Text, Tx};
 use proto::{Args, Reply};
 
 use super::counter::{COUNTER, COUNTER_FLAGS, NOT_FINITE, float_of, integer_of};
-use super::effects::journal_set;
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, is};
-use crate::change::remove;
+use crate::change::{journal_set, remove};
 use crate::declare::{Command, Group, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::text::reply_long_double;
@@ -132,7 +131,7 @@ impl<'a> IncrexOptions<'a> {
             } else {
                 let said = read.expiry != Expiry::Unsaid;
                 if is(word, "PERSIST") {
-                    read.expiry.say(Expiry::Persist)?;
+                    read.expiry.merge(Expiry::Persist)?;
                 } else if !read.expiry.take(word, &mut options)? {
                     return Err(SYNTAX);
                 }

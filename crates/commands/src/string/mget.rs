@@ -8,11 +8,11 @@ use keyspace::{EntryRef, Lifetime, Refusal, Tx};
 use proto::{Args, Reply};
 
 use super::condition::Condition;
-use super::effects::{journal_set, store};
+use super::effects::store;
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, integer, is};
-use crate::change::{expire, persist, remove};
+use crate::change::{expire, journal_set, persist, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, invalid_expire, wrong_arity};
 use crate::keys::{Access, all_from, counted, range};
@@ -138,7 +138,7 @@ fn msetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let mut options = Options::from(args, end);
     while let Some(word) = options.word() {
         if is(word, "KEEPTTL") {
-            expiry.say(Expiry::Keep)?;
+            expiry.merge(Expiry::Keep)?;
         } else if is(word, "NX") || is(word, "XX") {
             condition.take(word, &mut options)?;
         } else if !expiry.take(word, &mut options)? {

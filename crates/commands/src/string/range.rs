@@ -10,9 +10,9 @@ use keyspace::{EventClass, INLINE_MAX, Lifetime, NewText, Refusal, Text, Tx};
 use proto::{Args, Reply};
 use structs::blob::Blob;
 
-use super::effects::journal_set;
 use crate::DataCommand;
 use crate::arguments::integer;
+use crate::change::journal_set;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
 use crate::errors::TOO_LONG;
 use crate::keys::{Access, first};

@@ -6,11 +6,12 @@ use keyspace::{Lifetime, Refusal, Tx};
 use proto::{Args, Reply};
 
 use super::condition::Condition;
-use super::effects::{journal_set, store};
+use super::effects::store;
 use super::expiry::Expiry;
 use super::get::reply_value;
 use crate::DataCommand;
 use crate::arguments::{Options, is};
+use crate::change::journal_set;
 use crate::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
@@ -90,7 +91,7 @@ impl<'a> SetOptions<'a> {
             if is(word, "GET") {
                 read.get = true;
             } else if is(word, "KEEPTTL") {
-                read.expiry.say(Expiry::Keep)?;
+                read.expiry.merge(Expiry::Keep)?;
             } else if !read.condition.take(word, &mut options)?
                 && !read.expiry.take(word, &mut options)?
             {

@@ -25,7 +25,7 @@ impl LogWriter {
         match self.files.begin(beginning) {
             Ok(file) => {
                 failpoint::point_in_log();
-                self.turn_to(file);
+                self.switch_file(file);
                 self.cut = Some(beginning);
                 if beginning == Beginning::Apart {
                     self.state = LogState::Rebuilding;
@@ -36,7 +36,7 @@ impl LogWriter {
                 log_warning!(self.server.log, "Can't open a new AOF increment: {why}");
                 self.cut = None;
                 if self.state != LogState::Healthy || !self.files.is_sure() {
-                    self.lose(&error);
+                    self.need_base(&error);
                 }
             }
         }
@@ -73,7 +73,7 @@ impl LogWriter {
         }
         let Some(base) = self.securing.take() else { return };
         failpoint::point_in_log();
-        self.server.aof.rely(self.server, Phase::On);
+        self.server.aof.change_phase(self.server, Phase::On);
         failpoint::point_in_log();
         rewrite::done(self.server, Some((base, self.length())));
     }
@@ -96,7 +96,7 @@ impl LogWriter {
             } else if !self.is_for_backup {
                 // From here on replies wait for the disk; those that have left did not.
                 self.securing = Some(base.bytes);
-                self.server.aof.rely(self.server, Phase::Securing);
+                self.server.aof.change_phase(self.server, Phase::Securing);
                 self.queue.order(WriterCommand::Secure);
             }
         }

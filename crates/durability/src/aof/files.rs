@@ -119,7 +119,7 @@ impl AofDirectory {
         let single = Manifest::of_single_file(&self.name);
         let is_begun = self.manifest == single;
         let is_new = self.manifest == Manifest::default();
-        // Once it has come here, one of that name beside is another.
+        // Once the file has come here, one of that name beside is another.
         if !(is_new || is_begun && !exists(self.storage, &self.path_of(&self.name))?) {
             return Ok(false);
         }
@@ -197,7 +197,7 @@ impl AofDirectory {
             }
             Beginning::Absent => u64::MAX,
         };
-        next.take_up(base_file, first);
+        next.install_base(base_file, first);
         self.sync_directory()?;
         self.replace_manifest(next)
     }

@@ -55,12 +55,12 @@ impl LogWriter {
             let next = self.files.begin(Beginning::Joined);
             let next = next.map_err(|error| {
                 if !self.files.is_sure() {
-                    self.lose(&error);
+                    self.need_base(&error);
                 }
                 plain(&error)
             })?;
             failpoint::point_in_log();
-            self.turn_to(next);
+            self.switch_file(next);
         }
         Ok(files)
     }

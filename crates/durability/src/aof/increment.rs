@@ -236,7 +236,7 @@ impl Increment {
     }
 }
 
-/// Where it is written.
+/// Where an increment is written.
 struct DirectTarget {
     file: Box<dyn File>,
     /// Whether the file system writes nothing past the memory of the system.
@@ -361,7 +361,8 @@ mod tests {
             let whole = format!("begin{}", "x".repeat(batch.len()));
             let begins = text.match_indices(&whole).map(|(at, _)| at + 5);
             let in_place = begins.filter(|at| at.is_multiple_of(BLOCK)).count();
-            // That it is refused is seen with the first.
+            // The first write shows whether the disk refuses what goes past the memory of the
+            // system.
             assert_eq!(in_place, if refuses { 1 } else { 3 });
             let rest = text.replace(&whole, "").replace("before", "").replace("behind", "");
             let is_filler = |line: &str| line.trim_end_matches('.') == "#";

@@ -250,13 +250,13 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Loads it; a damaged end is cut off.
+    /// Loads the file; a damaged end is cut off.
     fn load(&self, held: &mut Option<Tx>) -> Result<Replayed, String> {
         let mut file = self.open()?;
-        let length = file.length().map_err(|error| self.give_up(&plain(&error)))?;
+        let length = file.length().map_err(|error| self.failure(&plain(&error)))?;
         let mut head = vec![0; MAGIC_LEN];
         let count =
-            read_full(&mut *file, &mut head).map_err(|error| self.give_up(&plain(&error)))?;
+            read_full(&mut *file, &mut head).map_err(|error| self.failure(&plain(&error)))?;
         head.truncate(count);
         let mut offset = 0;
         if MAGICS.iter().any(|magic| head.starts_with(magic)) {
@@ -269,7 +269,7 @@ impl Source<'_> {
                 }
             };
             let end = end.map_err(|error| match error.damage {
-                Damage::Unread(_) | Damage::Stopped => self.give_up(&error.to_string()),
+                Damage::Unread(_) | Damage::Stopped => self.failure(&error.to_string()),
                 _ => self.refuse(&error.to_string()),
             })?;
             (offset, head) = (end.offset, end.rest);
@@ -293,7 +293,7 @@ impl Source<'_> {
         let told = |stopped| match stopped {
             Stopped::Malformed(why) => self.refuse(&why),
             Stopped::Refused(why) => self.refuse_command(&why),
-            Stopped::Alone(why) | Stopped::Panicked(why) => self.give_up(&why),
+            Stopped::Alone(why) | Stopped::Panicked(why) => self.failure(&why),
         };
         let SourceEnd { end, source } = read.map_err(told)?;
         let (cut_point, number) = (source.cut_point(), source.number());
@@ -320,7 +320,7 @@ impl Source<'_> {
 
     fn open(&self) -> Result<Box<dyn File>, String> {
         let file = self.server.storage.open(self.path, OpenMode::Read);
-        file.map_err(|error| self.give_up(&plain(&error)))
+        file.map_err(|error| self.failure(&plain(&error)))
     }
 
     /// Cuts a damaged end off, if that is allowed; how long the file is then.
@@ -348,7 +348,7 @@ impl Source<'_> {
         let Some(option) = allowed_by.filter(|_| self.may_mend) else {
             let why = error.to_string();
             let is_unread = matches!(error.damage, AofDamage::Unread(_));
-            return Err(if is_unread { self.give_up(&why) } else { self.refuse(&why) });
+            return Err(if is_unread { self.failure(&why) } else { self.refuse(&why) });
         };
         let (log, path) = (&self.server.log, self.path.display());
         log_warning!(log, "!!! Warning: short read while loading the AOF file {path}!!!");
@@ -360,7 +360,7 @@ impl Source<'_> {
 
     fn cut(&self, cut_point: CutPoint) -> Result<u64, String> {
         let cut = cut_point.cut(&*self.server.storage, self.path);
-        cut.map_err(|error| self.give_up(&plain(&error)))
+        cut.map_err(|error| self.failure(&plain(&error)))
     }
 
     /// Whether a power loss may have left what is there from a place on, so that nobody relied on
@@ -369,11 +369,11 @@ impl Source<'_> {
         // A file without marks does not say so.
         let Some(number) = number else { return Ok(false) };
         let is_synced = is_synced_beyond(&mut *self.open()?, number, from);
-        is_synced.map(|is_synced| !is_synced).map_err(|error| self.give_up(&plain(&error)))
+        is_synced.map(|is_synced| !is_synced).map_err(|error| self.failure(&plain(&error)))
     }
 
     /// What is wrong lies not with the file: nothing is to be done to it.
-    fn give_up(&self, why: &str) -> String {
+    fn failure(&self, why: &str) -> String {
         format!("Can't load the append only file {}: {why}", self.path.display())
     }
 

@@ -86,7 +86,7 @@ pub struct Aof {
     /// The rewrite that runs or is due, and how the last one ended.
     pub rewrite: Rewrite,
     phase: AtomicU8,
-    /// Whether it is written for a backup only, while the server keeps none.
+    /// Whether the log is written for a backup only, while the server keeps none.
     is_for_backup: AtomicBool,
     /// Whether the writer met a bug, and the base of the next one is not there yet.
     lacks_base: AtomicBool,
@@ -143,7 +143,7 @@ impl Aof {
         (phase, status)
     }
 
-    /// Whether it is written for a backup only.
+    /// Whether the log is written for a backup only.
     pub(crate) fn is_for_backup(&self) -> bool {
         self.is_for_backup.load(Ordering::Acquire)
     }
@@ -160,7 +160,7 @@ impl Aof {
     }
 
     /// Replies rely on what is written from now on, or do not after all.
-    fn rely(&self, server: &Durability, phase: Phase) {
+    fn change_phase(&self, server: &Durability, phase: Phase) {
         let queue = self.queue();
         self.enter(phase);
         self.apply_policy(server, queue.as_deref(), self.is_relied_on());
@@ -345,7 +345,7 @@ pub(crate) fn stop_for_backup(server: &'static Durability) -> Option<mpsc::Recei
     if !server.aof.is_for_backup.swap(false, Ordering::AcqRel) {
         return None;
     }
-    server.aof.rewrite.give_up();
+    server.aof.rewrite.abort();
     let queue = slot.take()?;
     let closed = close(&queue);
     part(server, &queue);
@@ -383,7 +383,7 @@ fn set_failed(server: &Durability, has_failed: bool) {
 fn spawn(server: &'static Durability, writer: LogWriter) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("aof".to_owned());
     let run = move || {
-        server.threads.cores.take_up(Duty::Background);
+        server.threads.cores.apply_affinity(Duty::Background);
         writer_restart::run(server, writer);
     };
     let spawned = thread.spawn(run).map(drop);

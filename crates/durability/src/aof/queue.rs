@@ -26,10 +26,10 @@ const LINGER: Duration = Duration::from_millis(2);
 /// Waiting for company shorter than this costs more than it saves.
 const SHORTEST: Duration = Duration::from_micros(100);
 
-/// A worker takes about so long to answer a write and to read the next one of that client,
+/// A worker takes about so long to answer a write and to read the next one of that client.
 const RETURN: Duration = Duration::from_micros(5);
 
-/// but all of them are waited for no longer than this.
+/// The next writes of all clients are waited for no longer than this.
 const MOST: Duration = Duration::from_millis(1);
 
 /// So often the number of times is doubled that clients which did not come are not waited for.
@@ -73,7 +73,7 @@ struct Inner {
     /// Whether any of the records that are here does not wait for `rest`.
     is_due: bool,
     /// Whether no writer comes any more.
-    is_forsaken: bool,
+    is_without_writer: bool,
 }
 
 /// What the writer did last: clients that were answered by that come again soon, and one sync for
@@ -188,7 +188,7 @@ impl JournalReader for QueueReader {
         self.0.lock().database = database;
     }
 
-    fn stands(&mut self, lsn: Lsn, history: Option<StreamHistory>) {
+    fn set_history(&mut self, lsn: Lsn, history: Option<StreamHistory>) {
         let mut inner = self.0.lock();
         inner.end = lsn;
         if std::mem::replace(&mut inner.history, history) == history {
@@ -248,7 +248,7 @@ impl RecordQueue {
     pub(super) fn order(&self, make: impl FnOnce(Lsn) -> WriterCommand) {
         let mut inner = self.lock();
         let (at, order) = (inner.bytes.len(), make(inner.end));
-        if inner.is_forsaken {
+        if inner.is_without_writer {
             // The sender goes with the order, so the receiver learns that there is no answer.
             return;
         }
@@ -272,9 +272,9 @@ impl RecordQueue {
     }
 
     /// No writer takes anything from here on: no order that is here, or comes, is answered.
-    pub(super) fn forsake(&self) {
+    pub(super) fn detach_writer(&self) {
         let mut inner = self.lock();
-        inner.is_forsaken = true;
+        inner.is_without_writer = true;
         let orders = std::mem::take(&mut inner.orders);
         drop(inner);
         drop(orders);
@@ -418,7 +418,7 @@ mod tests {
             receiver
         };
         let before = order();
-        queue.forsake();
+        queue.detach_writer();
         assert!(before.recv().is_err() && order().recv().is_err());
     }
 

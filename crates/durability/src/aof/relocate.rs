@@ -35,8 +35,9 @@ impl LogWriter {
             let last = files.written(Beginning::Joined).ok_or(io::ErrorKind::NotFound)?;
             storage.open(&last, OpenMode::Append).map_err(naming(&last))
         });
-        // Whether it is named there nobody knows after an error: then only the next base helps.
-        let file = opened.inspect_err(|error| self.lose(error))?;
+        // After an error nobody knows whether the file is named there: then only the next base
+        // helps.
+        let file = opened.inspect_err(|error| self.need_base(error))?;
         failpoint::point_in_log();
         (self.file, self.files) = (Some(Increment::new(file, length)), files);
         log_notice!(self.server.log, "The AOF goes on in {}", directory.display());

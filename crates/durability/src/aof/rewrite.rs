@@ -84,11 +84,11 @@ impl Rewrite {
     /// Gives up the one under way, and the one that is to follow.
     pub(crate) fn cancel(&self) {
         self.state().is_scheduled = false;
-        self.give_up();
+        self.abort();
     }
 
     /// Gives up the one under way.
-    pub(super) fn give_up(&self) {
+    pub(super) fn abort(&self) {
         if let Some(underway) = &mut self.state().underway {
             underway.is_called_off = true;
             underway.snapshot.cancel();

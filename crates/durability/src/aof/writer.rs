@@ -105,7 +105,7 @@ pub(super) struct LastIncrement {
     pub(super) number: Option<u64>,
 }
 
-/// How it stands with the file.
+/// How the log stands with its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogState {
     /// The log goes on in what the manifest names.
@@ -193,7 +193,7 @@ impl LogWriter {
             for (at, order) in orders {
                 self.write(bytes.slices(from, at));
                 from = at;
-                if self.obey(order) == AfterCommand::End {
+                if self.execute(order) == AfterCommand::End {
                     return;
                 }
             }
@@ -237,14 +237,14 @@ impl LogWriter {
         if self.end == self.synced || policy == AppendFsync::No {
             return None;
         }
-        if self.spares_disk() {
+        if self.postpones_sync() {
             return Some(Duration::from_micros(SECOND_US.unsigned_abs()));
         }
         let due = self.synced_at_us + SECOND_US - self.now_us();
         Some(Duration::from_micros(u64::try_from(due).unwrap_or(0).max(1000)))
     }
 
-    fn obey(&mut self, order: WriterCommand) -> AfterCommand {
+    fn execute(&mut self, order: WriterCommand) -> AfterCommand {
         failpoint::point_in_log();
         match order {
             WriterCommand::Reconfigure => {}
@@ -293,7 +293,7 @@ impl LogWriter {
     /// that is not relied on yet begins anew instead, and nobody is refused for a backup's sake.
     fn wait_for_disk<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]>, error: &io::Error) {
         if self.state == LogState::Rebuilding || self.is_for_backup || self.securing.is_some() {
-            return self.lose(error);
+            return self.need_base(error);
         }
         self.state = LogState::WriteFailed;
         self.keep(batch);
@@ -416,7 +416,7 @@ impl LogWriter {
 
     /// Whether the disk is to begin with what is written before that is synced.
     fn disk_begins_early(&self) -> bool {
-        self.server.config.get(APPENDFSYNC) == AppendFsync::Everysec && !self.spares_disk()
+        self.server.config.get(APPENDFSYNC) == AppendFsync::Everysec && !self.postpones_sync()
     }
 
     /// Says how much of the file is on disk, unless that is said already.
@@ -477,7 +477,7 @@ impl LogWriter {
             return;
         }
         let is_due = match self.server.config.get(APPENDFSYNC) {
-            _ if self.spares_disk() => {
+            _ if self.postpones_sync() => {
                 if self.state == LogState::Healthy {
                     self.server.journal.release_up_to(self.queue.reader, self.end);
                 }
@@ -493,7 +493,7 @@ impl LogWriter {
     }
 
     /// Whether nothing is synced for now, as a base or a snapshot keeps the disk busy.
-    fn spares_disk(&self) -> bool {
+    fn postpones_sync(&self) -> bool {
         self.server.config.get(NO_APPENDFSYNC_ON_REWRITE) && self.is_disk_busy()
     }
 
@@ -511,7 +511,7 @@ impl LogWriter {
         let (length, began_us) = (file.length(), self.server.keyspace.clock().monotonic_us());
         if let Err(error) = file.sync() {
             self.report("Fail to fsync the AOF file", &error);
-            self.lose(&error);
+            self.need_base(&error);
             return false;
         }
         failpoint::point_in_log();
@@ -531,7 +531,7 @@ impl LogWriter {
     }
 
     /// Writes to a file from its beginning on.
-    pub(super) fn turn_to(&mut self, file: Box<dyn File>) {
+    pub(super) fn switch_file(&mut self, file: Box<dyn File>) {
         (self.file, self.stamped) = (Some(Increment::new(file, 0)), 0);
         (self.synced_length, self.begun_length, self.marked) = (0, 0, None);
         self.number = Random::from_entropy().next_u64();
@@ -539,13 +539,13 @@ impl LogWriter {
     }
 
     /// Nothing that was written can be relied on any more.
-    pub(super) fn lose(&mut self, error: &io::Error) {
+    pub(super) fn need_base(&mut self, error: &io::Error) {
         self.state = LogState::NeedsBase;
         self.cut = None;
         self.unwritten = Pieces::default();
         self.server.backup.fail(self.server, &plain(error));
         if self.securing.take().is_some() {
-            self.server.aof.rely(self.server, Phase::Starting);
+            self.server.aof.change_phase(self.server, Phase::Starting);
             rewrite::done(self.server, None);
         }
         self.fail(error);

@@ -31,11 +31,11 @@ pub(super) fn run(server: &'static Durability, mut writer: LogWriter) {
             return;
         }
         let (queue, is_for_backup) = (Arc::clone(&writer.queue), writer.is_for_backup);
-        // With it go its files, and with those its claim.
+        // The writer's files go with it, and with those its claim.
         drop(writer);
         match succeed(server, Arc::clone(&queue), is_for_backup) {
             Some(next) => writer = next,
-            None => return queue.forsake(),
+            None => return queue.detach_writer(),
         }
     }
 }
@@ -52,7 +52,7 @@ fn succeed(
         server.aof.set_lacks_base(true);
         server.journal.fail(queue.reader, BUG.to_owned(), || set_failed(server, true));
     } else if server.aof.phase() == Phase::Securing {
-        server.aof.rely(server, Phase::Starting);
+        server.aof.change_phase(server, Phase::Starting);
     }
     let mut is_first = true;
     loop {

@@ -10,14 +10,12 @@ use std::task::{Wake, Waker};
 use std::thread::Thread;
 
 use base::io_error_text::plain;
-use commands::Flags;
 use config::settings::REPLICA_IGNORE_DISK_WRITE_ERRORS;
 use engine::runtime::background::{BETWEEN_LOOKS, wait_for};
 use engine::runtime::counters::add;
 use engine::runtime::lanes::APPLIER_LANE;
 use engine::runtime::log::log_warning;
 use engine::runtime::panics::{contain, text_of};
-use engine::runtime::write_gate::WriteGate;
 use keyspace::{Acquisition, HeavyPass, Location};
 use proto::Output;
 
@@ -194,10 +192,10 @@ impl Applier {
 
     fn run_segments(&mut self, piece: &Piece) -> Result<(), End> {
         for segment in self.partitioner.take() {
-            self.heed_disk()?;
+            self.check_disk()?;
             match segment {
                 Segment::Serial(tasks) => self.run_serial(piece, &tasks)?,
-                Segment::Parallel(shares) => match self.take_apart(piece, &shares)? {
+                Segment::Parallel(shares) => match self.lock_segment(piece, &shares)? {
                     Some(grant) => self.run_parallel(piece, shares, grant)?,
                     None => {
                         let mut tasks: Vec<Task> = shares.into_iter().flatten().collect();
@@ -212,7 +210,7 @@ impl Applier {
 
     /// What is applied while the disk keeps nothing would be lost with the process: as in Redis
     /// that ends here, unless it is to go on.
-    fn heed_disk(&mut self) -> Result<(), End> {
+    fn check_disk(&mut self) -> Result<(), End> {
         let server = self.server;
         if !server.gates.write_refusals.is_disk_failing(&server.config) {
             return Ok(());
@@ -241,7 +239,7 @@ impl Applier {
             if index % (APPEND_EACH / GROUP) == 0 {
                 self.append_applied(piece);
             }
-            self.let_world_pass(piece)?;
+            self.yield_to_world(piece)?;
         }
         Ok(())
     }
@@ -270,7 +268,11 @@ impl Applier {
             if has_world {
                 self.append_applied(piece);
                 self.pass = None;
-                wait_for(&mut grant);
+                grant = self.await_leave(|| {
+                    let mut world = Acquisition::of_world(keyspace);
+                    wait_for(&mut world);
+                    world
+                })?;
             } else {
                 self.enter()?;
                 if !grant.attempt() {
@@ -304,7 +306,7 @@ impl Applier {
     /// The locks of all keys of a segment that may be run share by share: to readers that is one
     /// moment, as nobody has a key of it from before its first unit until its last. `None` where
     /// its units are to be told, or served, one by one.
-    fn take_apart(
+    fn lock_segment(
         &mut self,
         piece: &Piece,
         shares: &[Vec<Task>],
@@ -357,7 +359,7 @@ impl Applier {
         handed_over?;
         (self.applied, self.database) = (end, database);
         self.append_applied(piece);
-        self.let_world_pass(piece)
+        self.yield_to_world(piece)
     }
 
     /// Appends what is applied, and says so.
@@ -377,7 +379,7 @@ impl Applier {
     }
 
     /// Lets the world pass if somebody wants it.
-    fn let_world_pass(&mut self, piece: &Piece) -> Result<(), End> {
+    fn yield_to_world(&mut self, piece: &Piece) -> Result<(), End> {
         if !self.server.keyspace.is_world_wanted() || self.pass.is_none() {
             return Ok(());
         }
@@ -386,12 +388,22 @@ impl Applier {
         self.enter()
     }
 
-    /// Has leave to run units: from here on nobody has the world, until it is given back. Waits
-    /// while clients are paused, and while there is no room for what is to be appended.
+    /// Has leave to run units: from here on nobody has the world, until it is given back.
     fn enter(&mut self) -> Result<(), End> {
-        if self.pass.is_some() {
-            return Ok(());
+        if self.pass.is_none() {
+            let keyspace = self.server.keyspace;
+            self.pass = Some(self.await_leave(|| {
+                let mut pass = HeavyPass::for_visit(keyspace);
+                pass.wait_while(|| true);
+                pass
+            })?);
         }
+        Ok(())
+    }
+
+    /// The one door to running units, by a pass or with the world: waits while clients are paused,
+    /// and while there is no room for what is to be appended. What was given up does not run.
+    fn await_leave<T>(&mut self, take: impl Fn() -> T) -> Result<T, End> {
         loop {
             if self.server.gates.shutdown_request.is_asked() || self.queue.is_closed() {
                 return Err(End::Asked);
@@ -399,14 +411,12 @@ impl Applier {
             if self.wait_at_gates() {
                 continue;
             }
-            let mut pass = HeavyPass::for_visit(self.server.keyspace);
-            pass.wait_while(|| true);
+            let leave = take();
             // A pause waits for the world once it is on, so it is seen here, or waits for the end.
             // So is whether the rest was given up, as it is with the world stopped.
             if !self.is_paused() && !self.queue.is_closed() {
-                self.pass = Some(pass);
                 self.is_exact = self.server.journal.keeps_local();
-                return Ok(());
+                return Ok(leave);
             }
         }
     }
@@ -414,9 +424,7 @@ impl Applier {
     /// Waits a while if something keeps writers; whether something did.
     fn wait_at_gates(&self) -> bool {
         let waker = || Waker::from(Arc::new(WakeApplier(std::thread::current())));
-        let gates: [&WriteGate; 2] =
-            [&self.server.gates.log_gate, &self.server.gates.snapshot_gate];
-        let is_kept = match gates.into_iter().find(|gate| gate.is_closed()) {
+        let is_kept = match self.server.gates.closed_write_gate() {
             Some(gate) => gate.wait(&waker()),
             None => self.is_paused(),
         };
@@ -427,8 +435,7 @@ impl Applier {
     }
 
     fn is_paused(&self) -> bool {
-        let pause = &self.server.gates.pause;
-        pause.may_hold() && pause.holds(Flags::WRITE, self.server.keyspace.clock().now_ms())
+        self.server.gates.pause.holds_writes(|| self.server.keyspace.clock().now_ms())
     }
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use persist::aof::Unit;
-use proto::{Args, Limits, Progress, RequestParser};
+use proto::{Args, Framing, Limits, Progress, RequestParser};
 
 /// A unit of a stream.
 pub(super) enum StreamItem<'u> {
@@ -47,11 +47,8 @@ impl<'b> StreamUnits<'b> {
         let mut unit = Unit { offset: self.offset(), ..Unit::default() };
         let mut kept = None;
         let place = self.next_command()?;
-        match Bracket::of(self.args(&place)) {
-            Some(Bracket::Open) => {}
-            None | Some(Bracket::Close | Bracket::GiveUp) => {
-                return Ok(Some(StreamItem::Command(self.args(&place), place)));
-            }
+        if Framing::of(self.args(&place)) != Some(Framing::Multi) {
+            return Ok(Some(StreamItem::Command(self.args(&place), place)));
         }
         while self.at < self.bytes.len() {
             let before = self.at;
@@ -63,12 +60,12 @@ impl<'b> StreamUnits<'b> {
                 kept.extend_from_slice(&self.bytes[place.clone()]);
             }
             let args = self.args(&place);
-            match Bracket::of(args) {
-                None | Some(Bracket::Open) => unit.commands.push(args.into()),
-                Some(Bracket::GiveUp) => {
+            match Framing::of(args) {
+                None | Some(Framing::Multi | Framing::Select) => unit.commands.push(args.into()),
+                Some(Framing::Discard) => {
                     return Ok(Some(StreamItem::Nothing(begin..self.at)));
                 }
-                Some(Bracket::Close) => {
+                Some(Framing::Exec) => {
                     unit.end = self.offset();
                     return Ok(Some(StreamItem::Transaction(unit, kept)));
                 }
@@ -128,26 +125,5 @@ impl<'b> StreamUnits<'b> {
 
     fn fault(&self, what: &str) -> String {
         format!("at offset {}: {what}", self.offset())
-    }
-}
-
-/// What begins and ends transactions.
-enum Bracket {
-    Open,
-    Close,
-    GiveUp,
-}
-
-impl Bracket {
-    #[inline]
-    fn of(args: Args<'_>) -> Option<Self> {
-        let word = args.get(0).filter(|_| args.len() == 1)?;
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        match word.len() {
-            4 if is("EXEC") => Some(Self::Close),
-            5 if is("MULTI") => Some(Self::Open),
-            7 if is("DISCARD") => Some(Self::GiveUp),
-            _ => None,
-        }
     }
 }

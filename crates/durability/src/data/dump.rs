@@ -4,6 +4,7 @@
 //! gets an absolute time to live.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use base::number::format_i64;
@@ -16,7 +17,7 @@ use commands::errors::SYNTAX;
 use commands::keys::{Access, first};
 use keyspace::{EntryBox, EntryRef, EventClass, Keyspace, Refusal, Tx, WORKER_BUDGET_NS};
 use persist::dump::RestoreError;
-use persist::rdb::value::Limits;
+use persist::rdb::value::{Limits, ValueRef};
 use persist::rdb::{REDIS_7_0, ValueType};
 use proto::{Args, Reply, Source};
 
@@ -225,7 +226,7 @@ fn restore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
 }
 
 /// Says what was restored: until when it lives, where a time was told that goes by; and in a form
-/// that older servers read, where the payload is of a newer one.
+/// that other servers read, where the payload is of a newer one.
 fn journal_restored(
     tx: &mut Tx,
     key: &[u8],
@@ -236,6 +237,14 @@ fn journal_restored(
     let is_newer = persist::dump::version_of(payload).is_some_and(|it| it > REDIS_7_0);
     let is_relative = deadline.is_some() && !is_absolute;
     if !(is_newer || is_relative) || !tx.effects().is_recorded() {
+        return Ok(());
+    }
+    if let Some(commands) = tx.peek(key)?.and_then(timed_hash_commands) {
+        let tell = |words: &Vec<Vec<u8>>| {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            tx.effects_mut().instead(&words);
+        };
+        commands.iter().for_each(tell);
         return Ok(());
     }
     let compresses = tx.keyspace().settings().compresses_dumps.load(Ordering::Relaxed);
@@ -249,6 +258,34 @@ fn journal_restored(
     let millis = format_i64(deadline.unwrap_or(0), millis);
     tx.effects_mut().instead(&[b"RESTORE", key, millis, &repacked, b"REPLACE", b"ABSTTL"]);
     Ok(())
+}
+
+/// The commands that make a hash whose fields expire: payloads of one have a form in Redis that
+/// Valkey does not read, and another one there. `None` for all else.
+fn timed_hash_commands(entry: EntryRef<'_>) -> Option<Vec<Vec<Vec<u8>>>> {
+    let ValueRef::Hash(hash) = ValueRef::of(entry) else { return None };
+    hash.earliest_deadline()?;
+    let key = entry.key();
+    let words = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
+    let mut fields = words(&[b"HSET", key]);
+    let mut timed = BTreeMap::<UnixMillis, Vec<Vec<u8>>>::new();
+    for field in hash {
+        fields.extend([field.member.to_vec(), field.value.to_vec()]);
+        if let Some(deadline) = field.deadline {
+            timed.entry(deadline).or_default().push(field.member.to_vec());
+        }
+    }
+    let mut commands = vec![words(&[b"DEL", key]), fields];
+    for (deadline, fields) in timed {
+        let (deadline, count) = (deadline.to_string(), fields.len().to_string());
+        let head: [&[u8]; 5] =
+            [b"HPEXPIREAT", key, deadline.as_bytes(), b"FIELDS", count.as_bytes()];
+        commands.push(words(&head).into_iter().chain(fields).collect());
+    }
+    if let Some(deadline) = entry.deadline() {
+        commands.push(words(&[b"PEXPIREAT", key, deadline.to_string().as_bytes()]));
+    }
+    Some(commands)
 }
 
 fn byte_cost_ns(payload: &[u8]) -> u64 {

@@ -57,7 +57,8 @@ fn stick(
     for key in keys.iter() {
         if tx.set_sticky(key, is_sticky)? {
             changed += 1;
-            tx.effects_mut().instead(&[b"ECHO", &EntryNote::Sticks(key, is_sticky).word()]);
+            tx.effects_mut()
+                .instead(&[EntryNote::COMMAND, &EntryNote::Sticks(key, is_sticky).word()]);
         }
     }
     reply.integer(changed);

@@ -109,7 +109,7 @@ pub(crate) fn forget_beside_keys(server: &'static Durability, tx: &mut Tx) -> Re
     let local = server.keyspace.local_deadlines();
     local.restart(server.gates.replica_role.is_replica());
     if let Some(post) = announce(server, tx, &[]) {
-        post.leave_to_itself(server.directory());
+        post.post_to_origin(server.directory());
     }
     let forget = |state: &mut LibrariesState| {
         *state = LibrariesState::default();

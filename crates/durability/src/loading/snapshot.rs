@@ -80,7 +80,7 @@ pub(crate) fn load(
 /// What was loaded, with what there is beside keys.
 pub(crate) struct LoadedSnapshot {
     end: End,
-    /// What it says of the stream.
+    /// What the file says of the stream.
     pub(crate) origin: SnapshotOrigin,
     /// The code of libraries that are not loaded, as the data are not served yet.
     pub(crate) libraries: Vec<Vec<u8>>,

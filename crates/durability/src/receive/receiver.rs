@@ -183,7 +183,7 @@ impl Receiver {
             }
         });
         if begun.is_err() {
-            self.go_on_with_log();
+            self.restart_log();
         }
         begun?;
         if let Some((_, path)) = renamed
@@ -197,7 +197,7 @@ impl Receiver {
                     server.saves.note_loaded(server);
                 }
                 self.select(&loaded.origin);
-                self.go_on();
+                self.serve_data();
                 Ok(loaded.origin)
             }
             Err(error) => {
@@ -248,10 +248,10 @@ impl Receiver {
                 server.mailboxes.wake(&wakes);
                 if !is_wanted {
                     server.gates.loading.end();
-                    self.go_on_with_log();
+                    self.restart_log();
                     return Err(called_off());
                 }
-                self.go_on();
+                self.serve_data();
                 return Ok(loaded.origin);
             }
             Ok(Err(error)) => error.to_string(),
@@ -259,7 +259,7 @@ impl Receiver {
         };
         with_world(server, |tx| tx.forget_beside().expect("it has the world"));
         server.gates.loading.end();
-        self.go_on_with_log();
+        self.restart_log();
         Err(Failure::Refused(why))
     }
 
@@ -285,17 +285,17 @@ impl Receiver {
     }
 
     /// All data are there: they are served, and a log begins with them.
-    fn go_on(&self) {
+    fn serve_data(&self) {
         let server = self.server;
         if let Err(why) = aof::restart(server) {
             log_warning!(server.log, "{why}");
         }
         server.gates.loading.end();
-        self.go_on_with_log();
+        self.restart_log();
     }
 
     /// What `appendonly` says by now holds for the log, which was not touched during the load.
-    fn go_on_with_log(&self) {
+    fn restart_log(&self) {
         if let Err(why) = aof::restart(self.server) {
             log_warning!(self.server.log, "{why}");
         }

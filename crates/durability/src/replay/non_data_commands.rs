@@ -2,6 +2,7 @@
 //!
 //! Invariant: none of them needs a lock, or leaves anything behind in the data.
 
+use commands::Role;
 use engine::observe::pubsub::{Publication, Space};
 use proto::Args;
 
@@ -15,25 +16,17 @@ pub(super) enum NonDataCommand<'a> {
 }
 
 impl<'a> NonDataCommand<'a> {
-    /// What a command does, if it is one of these.
+    /// What a request for a command of this role does, if it is one of these.
     #[inline]
-    pub(super) fn of(args: Args<'a>) -> Option<Self> {
-        let name = args.get(0)?;
-        let first = name.first()? | 0x20;
-        // Nearly all that comes has another first letter, or another length.
-        if !matches!((name.len(), first), (4 | 7, b'p') | (6 | 8, b's') | (8, b'r')) {
-            return None;
-        }
-        let is = |word: &[u8]| name.eq_ignore_ascii_case(word);
-        if is(b"PING") || is(b"REPLCONF") || is(b"SCRIPT") {
-            return Some(Self::Nothing);
-        }
+    pub(super) fn of(role: Role, args: Args<'a>) -> Option<Self> {
+        let space = match role {
+            Role::Ping | Role::Replconf | Role::Script => return Some(Self::Nothing),
+            Role::Publish => Space::Global,
+            Role::ShardPublish => Space::Shard,
+            _ => return None,
+        };
         let (channel, message) = (args.get(1)?, args.get(2)?);
-        match args.len() {
-            3 if is(b"PUBLISH") => Some(Self::Message(Space::Global, channel, message)),
-            3 if is(b"SPUBLISH") => Some(Self::Message(Space::Shard, channel, message)),
-            _ => None,
-        }
+        (args.len() == 3).then_some(Self::Message(space, channel, message))
     }
 }
 

@@ -156,22 +156,22 @@ impl ShareThread {
 struct Share {
     server: &'static Durability,
     lane: usize,
-    manner: Manner,
+    mode: RunMode,
 }
 
 /// How it runs them.
-enum Manner {
+enum RunMode {
     Log(UnixMillis),
     Stream(StreamThread),
 }
 
 impl Share {
     fn new(server: &'static Durability, lane: usize, running: Running) -> Self {
-        let manner = match running {
-            Running::Log(now) => Manner::Log(now),
-            Running::Stream(source) => Manner::Stream(StreamThread::new(server, source, lane)),
+        let mode = match running {
+            Running::Log(now) => RunMode::Log(now),
+            Running::Stream(source) => RunMode::Stream(StreamThread::new(server, source, lane)),
         };
-        Self { server, lane, manner }
+        Self { server, lane, mode }
     }
 
     fn run_all(&self, queue: &Receiver<ShareTasks>, reporter: &Sender<Result<(), Stopped>>) {
@@ -210,9 +210,9 @@ impl Share {
         locks: &mut Option<HeldLocks>,
         out: &mut Output,
     ) -> Result<(), Stopped> {
-        match &self.manner {
-            Manner::Log(now) => group.iter().try_for_each(|task| self.run_one(task, *now, out)),
-            Manner::Stream(stream) => {
+        match &self.mode {
+            RunMode::Log(now) => group.iter().try_for_each(|task| self.run_one(task, *now, out)),
+            RunMode::Stream(stream) => {
                 let locks = locks.as_mut().expect("a segment of a stream has its locks");
                 stream.begin_batch();
                 let ran = group.iter().try_for_each(|task| {

@@ -19,7 +19,6 @@ use persist::entry_notes::EntryNote;
 use proto::{Args, OwnedArgs};
 
 use super::non_data_commands::NonDataCommand;
-use super::replayer::entry_note;
 use crate::durability::Durability;
 
 /// Fewer units than this are not worth waking anybody for.
@@ -212,7 +211,7 @@ impl Partitioner {
         resolved: Option<Resolved>,
         partitions: &mut PartitionSet,
     ) -> Reach {
-        match entry_note(args) {
+        match EntryNote::of(args) {
             Some(EntryNote::Flags(flags)) => {
                 self.state.flags = flags;
                 return Reach::State;
@@ -225,14 +224,14 @@ impl Partitioner {
             None => {}
         }
         self.state.flags = 0;
-        match NonDataCommand::of(args) {
+        // What is no command is refused where it is run.
+        let Some(Resolved { entry, location }) = resolved else { return Reach::Anything };
+        let (spec, keyspace) = (entry.spec, self.server.keyspace);
+        match NonDataCommand::of(spec.role, args) {
             Some(NonDataCommand::Nothing) => return Reach::State,
             Some(NonDataCommand::Message(..)) => return Reach::Several,
             None => {}
         }
-        // What is no command is refused where it is run.
-        let Some(Resolved { entry, location }) = resolved else { return Reach::Anything };
-        let (spec, keyspace) = (entry.spec, self.server.keyspace);
         if !spec.arity.admits(args.len()) {
             return Reach::Anything;
         }
@@ -254,10 +253,8 @@ impl Partitioner {
         match location {
             Some(location) => partitions.push(location.partition()),
             None => {
-                let visited = spec.keys.iter().try_for_each(|keys| {
-                    keys.visit(args, |index| {
-                        partitions.push(keyspace.locate(&args[index]).partition());
-                    })
+                let visited = spec.visit_keys(args, |index| {
+                    partitions.push(keyspace.locate(&args[index]).partition());
                 });
                 // Key counts that lie are refused where the command is run.
                 if visited.is_err() {

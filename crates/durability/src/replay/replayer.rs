@@ -11,6 +11,7 @@ use commands::errors::TRANSACTION_DISCARDED;
 use commands::{Role, errors};
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
+use engine::commit::served_request::ServedRequest;
 use engine::execute::Resolved;
 use engine::limits::slot_map::SlotAccess;
 use engine::runtime::background::wait_for;
@@ -55,7 +56,7 @@ pub(crate) enum Applied {
 }
 
 /// Why a command is not run.
-enum Unfit {
+enum NotReplayable {
     /// There is none of this name.
     Unknown,
     /// So many arguments it does not take.
@@ -65,13 +66,6 @@ enum Unfit {
     /// The command begins or ends a transaction where none may: its name, and its reply.
     Misplaced(&'static str, &'static str),
 }
-
-/// What begins and ends transactions.
-const BRACKETS: [(&str, &str); 3] = [
-    ("multi", "ERR MULTI calls can not be nested"),
-    ("exec", "ERR EXEC without MULTI"),
-    ("discard", "ERR DISCARD without MULTI"),
-];
 
 impl<'s> Replayer<'s> {
     /// Waits until it has the world. All it runs is run at this time.
@@ -84,7 +78,7 @@ impl<'s> Replayer<'s> {
     /// On a transaction that has all that its commands touch. The output is used again.
     pub(crate) fn with(server: &'static Durability, tx: Tx, out: Output) -> Self {
         let mut unit = Unit::begin(server, tx, None);
-        unit.obey();
+        unit.set_must_obey();
         Self {
             server,
             unit,
@@ -125,7 +119,7 @@ impl<'s> Replayer<'s> {
             let databases = [task.state.database, task.selects];
             let offsets = task.offset..task.end;
             let place = UnitPlace { offsets, piece: bytes, databases, commands };
-            ran = ran.and_then(|()| errors.settle(stream, &place).map_err(Stopped::Panicked));
+            ran = ran.and_then(|()| errors.report(stream, &place).map_err(Stopped::Panicked));
             if ran.is_ok() {
                 with_locks(taken);
             }
@@ -196,16 +190,17 @@ impl<'s> Replayer<'s> {
         self.is_transaction = true;
         let all = || commands.iter().map(OwnedArgs::as_args).enumerate();
         for (index, args) in all().filter(|_| may_be_odd) {
-            let Err(unfit) = self.admit(args, None) else { continue };
-            if !matches!(unfit, Unfit::Beside(_)) {
-                self.errors.is_thrown_away |= !matches!(unfit, Unfit::Misplaced(..));
-                self.refuse_unfit(&unfit, args, index);
+            let resolved = Resolved::of_record(self.server, args);
+            let Err(reason) = self.admit(args, resolved) else { continue };
+            if !matches!(reason, NotReplayable::Beside(_)) {
+                self.errors.is_thrown_away |= !matches!(reason, NotReplayable::Misplaced(..));
+                self.refuse_not_replayable(&reason, args, index);
             }
         }
         if self.errors.is_thrown_away {
             self.unit.refuse(&TRANSACTION_DISCARDED, &mut Reply::new(&mut self.out, Resp::Two));
             self.out.finish();
-            self.errors.tell("exec", self.out.front());
+            self.errors.add("exec", self.out.front());
             self.out.clear();
             return Ok(());
         }
@@ -236,12 +231,14 @@ impl<'s> Replayer<'s> {
         resolved: Option<Resolved>,
         index: usize,
     ) -> Result<(), Stopped> {
-        if let Some(note) = entry_note(args) {
+        if let Some(note) = EntryNote::of(args) {
             self.take_note(&note);
             return Ok(());
         }
         let flags = std::mem::take(&mut self.flags);
-        if let Some(beside) = NonDataCommand::of(args) {
+        let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
+        let role = resolved.map_or(Role::Any, |resolved| resolved.entry.spec.role);
+        if let Some(beside) = NonDataCommand::of(role, args) {
             if let NonDataCommand::Message(space, channel, message) = beside
                 && self.stream.is_some()
             {
@@ -251,11 +248,11 @@ impl<'s> Replayer<'s> {
         }
         let Resolved { entry, location } = match self.admit(args, resolved) {
             Ok(resolved) => resolved,
-            Err(unfit) if self.stream.is_some() => {
-                self.refuse_unfit(&unfit, args, index);
+            Err(reason) if self.stream.is_some() => {
+                self.refuse_not_replayable(&reason, args, index);
                 return Ok(());
             }
-            Err(unfit) => return Err(Stopped::Malformed(unfit.text(args))),
+            Err(reason) => return Err(Stopped::Malformed(reason.text(args))),
         };
         if let Some(location) = location.filter(|_| entry.has_first_key) {
             self.unit.tx.hint(&args[1], location);
@@ -271,25 +268,24 @@ impl<'s> Replayer<'s> {
         self.out.finish();
         let is_error = self.out.front().first() == Some(&b'-');
         match self.stream {
-            None => self.unit.book_alone(),
-            Some(stream) => stream.book(self.unit.tx.database(), entry, args, is_error),
+            None => self.unit.count_unpublished(),
+            Some(stream) => stream.account(self.unit.tx.database(), entry, args, is_error),
         }
-        let checked = if is_error { self.heed_error(entry, index) } else { Ok(()) };
+        let checked = if is_error { self.handle_error(entry, index) } else { Ok(()) };
         self.out.clear();
         checked
     }
 
     /// Whether a command may be run.
     #[inline]
-    fn admit(&self, args: Args<'_>, resolved: Option<Resolved>) -> Result<Resolved, Unfit> {
-        let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
+    fn admit(&self, args: Args<'_>, resolved: Option<Resolved>) -> Result<Resolved, NotReplayable> {
         match resolved {
-            None => Err(Unfit::misplaced(args).unwrap_or(Unfit::Unknown)),
+            None => Err(NotReplayable::Unknown),
             Some(Resolved { entry, .. }) if !entry.spec.arity.admits(args.len()) => {
-                Err(Unfit::Arity(entry))
+                Err(NotReplayable::Arity(entry))
             }
             Some(Resolved { entry, .. }) if self.stream.is_some() && !is_streamed(entry) => {
-                Err(Unfit::misplaced(args).unwrap_or(Unfit::Beside(entry)))
+                Err(NotReplayable::of_beside(entry))
             }
             Some(resolved) => Ok(resolved),
         }
@@ -297,13 +293,13 @@ impl<'s> Replayer<'s> {
 
     /// A command of a stream is not run; the answer has no reader.
     #[cold]
-    fn refuse_unfit(&mut self, unfit: &Unfit, args: Args<'_>, index: usize) {
-        let name = match unfit {
-            Unfit::Unknown => "<unknown>",
-            Unfit::Misplaced(name, _) => name,
-            Unfit::Arity(entry) | Unfit::Beside(entry) => &entry.full_name,
+    fn refuse_not_replayable(&mut self, reason: &NotReplayable, args: Args<'_>, index: usize) {
+        let name = match reason {
+            NotReplayable::Unknown => "<unknown>",
+            NotReplayable::Misplaced(name, _) => name,
+            NotReplayable::Arity(entry) | NotReplayable::Beside(entry) => &entry.full_name,
         };
-        let refusal = unfit.refusal(self.server, args);
+        let refusal = reason.refusal(self.server, args);
         self.unit.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
         self.out.finish();
         self.errors.note(index, name, self.out.front());
@@ -317,7 +313,7 @@ impl<'s> Replayer<'s> {
             EntryNote::Sticks(key, is_sticky) => {
                 self.unit.tx.set_sticky(key, is_sticky).expect("its key is granted");
                 if self.stream.is_none() {
-                    self.unit.book_alone();
+                    self.unit.count_unpublished();
                 }
             }
         }
@@ -325,7 +321,7 @@ impl<'s> Replayer<'s> {
 
     /// A command was answered with an error, so what it did where it was written is not there.
     #[cold]
-    fn heed_error(&mut self, entry: &CommandEntry, index: usize) -> Result<(), Stopped> {
+    fn handle_error(&mut self, entry: &CommandEntry, index: usize) -> Result<(), Stopped> {
         if self.stream.is_some() {
             let name = if self.is_transaction { "exec" } else { &entry.full_name };
             self.errors.note(index, name, self.out.front());
@@ -349,6 +345,11 @@ impl<'s> Replayer<'s> {
     }
 
     fn dispatch(&mut self, entry: &'static CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
+        let served = ServedRequest { server: self.server, client: None, entry, args };
+        served.serve(|| self.run_entry(entry, args))
+    }
+
+    fn run_entry(&mut self, entry: &'static CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
         match entry.run {
             Run::Data(handler) => {
                 let (unit, out) = (&mut self.unit, &mut self.out);
@@ -380,11 +381,16 @@ impl<'s> Replayer<'s> {
     }
 }
 
-impl Unfit {
+impl NotReplayable {
+    /// A command that changes no data: words of transactions are told of as where clients send
+    /// them. EXEC, which is run, refuses itself.
     #[cold]
-    fn misplaced(args: Args<'_>) -> Option<Self> {
-        let found = BRACKETS.iter().find(|(name, _)| args[0].eq_ignore_ascii_case(name.as_bytes()));
-        found.map(|(name, answer)| Self::Misplaced(name, answer))
+    fn of_beside(entry: &'static CommandEntry) -> Self {
+        match entry.spec.role {
+            Role::Multi => Self::Misplaced("multi", "ERR MULTI calls can not be nested"),
+            Role::Discard => Self::Misplaced("discard", "ERR DISCARD without MULTI"),
+            _ => Self::Beside(entry),
+        }
     }
 
     /// What is told of a log that has such a command.
@@ -427,12 +433,6 @@ fn is_streamed(entry: &CommandEntry) -> bool {
 /// written: a key is as idle as its last command says.
 pub(crate) fn options(lane: usize, now: UnixMillis) -> TxOptions {
     TxOptions { sees_expired: true, touches: true, heavy: true, ..TxOptions::internal(lane, now) }
-}
-
-/// What a command says that is none of Redis.
-pub(crate) fn entry_note(args: Args<'_>) -> Option<EntryNote<'_>> {
-    let is_echo = args.len() == 2 && args[0].eq_ignore_ascii_case(b"ECHO");
-    is_echo.then(|| EntryNote::parse(args.get(1)?)).flatten()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::time::{Moment, UnixMillis};
 use engine::clients::mailbox::PendingWakes;
-use engine::commit::accounting::{AppliedCommand, book_applied};
+use engine::commit::accounting::{AppliedCommand, account_applied};
 use engine::table::command_table::CommandEntry;
 use engine::transaction::engine::Engine;
 use keyspace::Lsn;
@@ -159,7 +159,7 @@ impl StreamThread {
 
     /// Accounts for a command that ran.
     #[inline]
-    pub(super) fn book(
+    pub(super) fn account(
         &self,
         database: usize,
         entry: &'static CommandEntry,
@@ -170,6 +170,6 @@ impl StreamThread {
         let micros = u64::try_from(now_us - self.ticked_us.replace(now_us)).unwrap_or(0);
         let (lane, source) = (self.lane, &*self.source.peer);
         let applied = AppliedCommand { lane, source, database, entry, args, micros, has_failed };
-        book_applied(self.server, &self.wakes, &applied);
+        account_applied(self.server, &self.wakes, &applied);
     }
 }

@@ -58,11 +58,11 @@ impl UnitErrors {
         if self.failed.last() != Some(&index) {
             self.failed.push(index);
         }
-        self.tell(command, answer);
+        self.add(command, answer);
     }
 
     /// A transaction was.
-    pub(super) fn tell(&mut self, command: &str, answer: &[u8]) {
+    pub(super) fn add(&mut self, command: &str, answer: &[u8]) {
         let answer =
             String::from_utf8_lossy(answer.strip_suffix(b"\r\n").unwrap_or(answer)).into_owned();
         let shown = match answer.strip_prefix("-ERR ") {
@@ -79,7 +79,7 @@ impl UnitErrors {
 
     /// Tells of the errors of a unit that is committed, and notes what a log has in its place.
     /// Where the process is to end instead, the error is its last line.
-    pub(super) fn settle(self, stream: &StreamThread, unit: &UnitPlace<'_>) -> Result<(), String> {
+    pub(super) fn report(self, stream: &StreamThread, unit: &UnitPlace<'_>) -> Result<(), String> {
         if self.told.is_empty() {
             return Ok(());
         }

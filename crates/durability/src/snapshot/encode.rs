@@ -34,9 +34,9 @@ const SMALL: usize = 64;
 /// The longest sleep before looking whether anybody still wants the snapshot.
 const NAP_US: u64 = 10_000;
 
-/// While the workers keep all cores busy an encoder works for so many microseconds
+/// While the workers keep all cores busy an encoder works for so many microseconds at a time.
 const TURN_US: i64 = 1000;
-/// and sleeps for so many: an encoder takes a fifth of a core then.
+/// The encoder sleeps for so many in between, and so takes a fifth of a core.
 const REST_US: u64 = 4000;
 
 /// How partitions are held.

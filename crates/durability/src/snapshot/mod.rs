@@ -66,7 +66,7 @@ pub struct Snapshots {
 
 /// What is wanted of a snapshot.
 pub struct SnapshotTarget {
-    /// Where it goes.
+    /// Where the snapshot goes.
     pub sink: Box<dyn SnapshotSink>,
     /// Runs at the cut, with the world stopped, and may not wait.
     pub at_cut: Box<dyn FnOnce(Cut) + Send>,
@@ -101,7 +101,7 @@ pub struct Snapshot {
     /// Whether a client waits for its cut, and is told BUSY where others hold keys for too long.
     is_awaited: bool,
     walk: OnceLock<Arc<Walk>>,
-    /// Why it was given up.
+    /// Why the snapshot was given up.
     given_up: OnceLock<Aborted>,
     keys_done: AtomicU64,
     keys_total: AtomicU64,
@@ -180,7 +180,7 @@ impl Snapshot {
         let take = |work: &Mutex<Option<_>>| work.lock().expect("no one panics here").take();
         let run = move || {
             let Some((target, done)) = take(&taken) else { return };
-            server.threads.cores.take_up(snapshot.duty());
+            server.threads.cores.apply_affinity(snapshot.duty());
             let result = contain(|| snapshot.run(target, None));
             done(result.unwrap_or_else(|_| Err(BUG.to_owned())));
         };
@@ -213,7 +213,7 @@ impl Snapshot {
     /// Gives up a snapshot that nobody wants any more; the snapshot says so itself when it has come
     /// to its end.
     pub fn cancel(&self) {
-        self.give_up(Aborted::Unwanted);
+        self.abort(Aborted::Unwanted);
     }
 
     /// Whether nobody wanted it any more.
@@ -231,15 +231,15 @@ impl Snapshot {
         let Some(shut_since) = self.queue.shut_since() else { return };
         let since = shut_since.max(self.grew_at.load(Ordering::Relaxed));
         if self.server.keyspace.clock().monotonic_us() - since > STANDSTILL_US {
-            self.give_up(Aborted::TooSlow);
+            self.abort(Aborted::TooSlow);
         }
     }
 
-    fn give_up(&self, why: Aborted) {
+    fn abort(&self, why: Aborted) {
         // A snapshot can be given up once.
         let _ = self.given_up.set(why);
         if let Some(walk) = self.walk.get() {
-            walk.give_up();
+            walk.abort();
         }
         self.queue.clear();
     }
@@ -338,7 +338,7 @@ impl Snapshot {
         let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
         if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {
             // A snapshot that was given up already stays so.
-            self.give_up(Aborted::Busy);
+            self.abort(Aborted::Busy);
             self.check()?;
         }
         let stopped_at = keyspace.stopped_since();
@@ -380,7 +380,7 @@ impl Snapshot {
         assert!(first.is_ok(), "a snapshot has one cut");
         if self.given_up.get().is_some() {
             // The snapshot was given up before there was a walk to see that.
-            walk.give_up();
+            walk.abort();
         }
         failpoint::point();
         let history = server.journal.history();
@@ -395,7 +395,7 @@ impl Snapshot {
         !matches!(self.purpose, SnapshotPurpose::Sync(SyncFormat { functions: false, .. }))
     }
 
-    /// What it begins with.
+    /// What the snapshot begins with.
     fn head(&self, at_cut: &AtCut) -> Chunk {
         let AtCut { libraries, sizes, history, .. } = at_cut;
         let mut head = ChunkWriter::new(self.options());
@@ -472,7 +472,7 @@ impl Snapshot {
 fn share_of(walk: &Walk, work: impl FnOnce()) -> Option<()> {
     let done = contain(work);
     if done.is_err() {
-        walk.give_up();
+        walk.abort();
     }
     done.ok()
 }
@@ -510,7 +510,7 @@ impl Drop for WalkGuard<'_> {
 impl WalkGuard<'_> {
     /// Makes all marks agree without saving anything.
     fn sweep(&self) {
-        self.walk.give_up();
+        self.walk.abort();
         self.snapshot.queue.clear();
         self.walk.start_over();
         let keyspace = self.snapshot.server.keyspace;

@@ -130,7 +130,7 @@ impl Drop for FileSink {
     fn drop(&mut self) {
         let was_opened = !self.temporary.as_os_str().is_empty();
         if was_opened && !self.is_finished {
-            // Where it was never made there is nothing to remove.
+            // A file that was never made need not be removed.
             let _ = self.storage.remove(&self.temporary);
         }
     }

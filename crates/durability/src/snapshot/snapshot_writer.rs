@@ -47,7 +47,7 @@ impl SnapshotWriter {
         }
         self.result = self.writer.push(chunk).map_err(at_fault(&self.fault));
         if self.result.is_err() {
-            walk.give_up();
+            walk.abort();
         }
         let now_us = snapshot.server.keyspace.clock().monotonic_us();
         snapshot.grew_at.store(now_us, Ordering::Relaxed);

@@ -1,14 +1,18 @@
 //! Admission: everything that may keep a command from running, in one list.
 //!
-//! Invariant: a gate looks and never changes anything but the log, or the count, of what is denied;
-//! the first one that objects decides.
+//! Where the answer may change while a command waits it is asked for again, by a shorter list:
+//! `Readmission::hold`, `admits_batched` and `Lane::enter_past_gates` say what each leaves out.
+//! What flags a gate lets pass is said once, by what the gate is about (`limits`).
+//!
+//! Invariant: the first gate that objects decides. A gate changes nothing, but that a denial is
+//! logged and counted, and that a client whose user is gone is asked to go.
 
 use std::sync::Arc;
 
 use commands::{Flags, Role};
 use config::DebugAccess;
 use config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
-use keyspace::Refusal;
+use keyspace::{Location, Refusal};
 use proto::Args;
 
 use crate::admission::acl_check;
@@ -25,6 +29,7 @@ use crate::session::{AclSubject, Request};
 use crate::session::{Session, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
+use crate::table::flag_set::FlagSet;
 
 /// In Redis, a client in MONITOR counts as a replica.
 const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
@@ -44,15 +49,16 @@ pub enum Verdict {
     Postponed(Suspension),
 }
 
-/// Asks all gates.
+/// Asks all gates; `known` is where the first of its keys belong.
 #[inline]
-pub(crate) fn admit(
+pub(crate) fn admit<'a>(
     lane: &Lane,
     session: &Session,
     entry: &CommandEntry,
     args: Args<'_>,
+    known: impl FnOnce() -> &'a [Location],
 ) -> Verdict {
-    ask(lane, session, entry, args, acl_check::refuse)
+    ask(lane, session, entry, args, known, acl_check::refuse)
 }
 
 /// What a user's rules say of a request.
@@ -80,25 +86,31 @@ struct GateRequest<'a> {
 }
 
 #[inline]
-fn ask(
+fn ask<'a>(
     lane: &Lane,
     session: &Session,
     entry: &CommandEntry,
     args: Args<'_>,
+    known: impl FnOnce() -> &'a [Location],
     acl_check_of: AclCheck,
 ) -> Verdict {
-    verdict(pass(GateRequest { lane, session, entry, args, has_begun: false }, acl_check_of))
+    let request = GateRequest { lane, session, entry, args, has_begun: false };
+    verdict(pass(request, known, acl_check_of))
 }
 
 /// The list of gates, in the order in which they are asked. A new gate is a line here, or in
 /// `pass_with_data` if requests of other fronts are to pass it, too.
 #[inline]
-fn pass(request: GateRequest<'_>, acl_check_of: AclCheck) -> GateResult {
+fn pass<'a>(
+    request: GateRequest<'_>,
+    known: impl FnOnce() -> &'a [Location],
+    acl_check_of: AclCheck,
+) -> GateResult {
     let GateRequest { lane, session, entry, args, .. } = request;
     arity(request)?;
     protected_command(request)?;
     acl(request, acl_check_of)?;
-    route(request)?;
+    route(request, known)?;
     subscriber(request)?;
     monitor(request)?;
     let effective = effective_flags(session, entry);
@@ -116,10 +128,11 @@ fn pass_with_data(
     room: impl FnOnce() -> usize,
     declared: impl Fn() -> Flags + Copy,
 ) -> GateResult {
-    let GateRequest { lane, entry, .. } = request;
+    let lane = request.lane;
     loading(request)?;
     busy_script(request)?;
-    misconf_and_oom(lane.shared, effective, entry.spec.role, room, declared)?;
+    misconf_noreplicas_readonly(request, effective, declared)?;
+    oom(request, effective, room, declared)?;
     stale_data(request)?;
     quotas(request)?;
     backpressure(lane.shared, effective)?;
@@ -158,12 +171,16 @@ fn acl(
 
 /// In a cluster, keys that another node serves.
 #[inline]
-fn route(GateRequest { lane, session, entry, args, .. }: GateRequest<'_>) -> GateResult {
+fn route<'a>(
+    GateRequest { lane, session, entry, args, .. }: GateRequest<'_>,
+    known: impl FnOnce() -> &'a [Location],
+) -> GateResult {
     if !lane.shared.gates.routing.is_on() {
         return Ok(());
     }
     let flags = effective_flags(session, entry);
-    let request = RoutedRequest { server: lane.shared, session, entry, args, flags };
+    let request =
+        RoutedRequest { server: lane.shared, session, entry, args, known: known(), flags };
     let refusal = request.refuse(&lane.routes());
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
@@ -189,7 +206,7 @@ fn monitor(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
 /// A replica without its primary may have nothing to show but what was.
 #[inline]
 fn stale_data(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
-    match lane.shared.gates.replica_role.is_stale() && is_kept_from_stale(session, entry) {
+    match lane.shared.gates.replica_role.refuses_stale(|| flag_set(session, entry)) {
         true => Err(GateError::Refusal(MASTERDOWN)),
         false => Ok(()),
     }
@@ -198,10 +215,7 @@ fn stale_data(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> Gate
 /// While data are loaded few commands run.
 #[inline]
 fn loading(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
-    let loading = &lane.shared.gates.loading;
-    let is_kept = loading.is_on() && is_kept_from_loading(session, entry)
-        || loading.is_beside() && is_kept_from_load_beside(session, entry);
-    match is_kept {
+    match lane.shared.gates.loading.refuses(|| flag_set(session, entry)) {
         true => Err(GateError::Refusal(LOADING)),
         false => Ok(()),
     }
@@ -218,20 +232,46 @@ fn busy_script(GateRequest { lane, entry, .. }: GateRequest<'_>) -> GateResult {
     }
 }
 
-/// A disk that fails, memory that is used up.
+/// A disk that fails, too few replicas, a primary that alone may write here: what keeps everybody
+/// from writing (`limits::write_refusals`).
 #[inline]
-fn misconf_and_oom(
-    server: &Shared,
+fn misconf_noreplicas_readonly(
+    GateRequest { lane, entry, .. }: GateRequest<'_>,
     effective: Flags,
-    role: Role,
+    declared: impl FnOnce() -> Flags,
+) -> GateResult {
+    let (server, role) = (lane.shared, entry.spec.role);
+    let refusals = &server.gates.write_refusals;
+    if !refusals.are_there() {
+        return Ok(());
+    }
+    let flags = if speaks_for_others(role) { declared() } else { effective };
+    let refusal = refusals.refuse(&server.config, &server.journal, flags, role);
+    refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+}
+
+/// Memory that is used up.
+#[inline]
+fn oom(
+    GateRequest { lane, entry, .. }: GateRequest<'_>,
+    effective: Flags,
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> GateResult {
-    if !server.gates.write_refusals.are_there() && server.memory.budget.limit() == 0 {
+    let budget = &lane.shared.memory.budget;
+    if budget.limit() == 0 {
         return Ok(());
     }
-    let refusal = refuse_misconf_or_oom(server, effective, role, room, declared);
-    refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+    let asks_others = speaks_for_others(entry.spec.role) && budget.is_out_of_memory(0);
+    let flags = if asks_others { declared() } else { effective };
+    budget.refuse(flags, room).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+}
+
+/// Whether a command is refused by what it says of others: a program that says what it does would
+/// be refused in its middle, within a transaction behind what others of it have changed.
+#[inline]
+fn speaks_for_others(role: Role) -> bool {
+    script_flags::may_declare(role) || role == Role::Exec
 }
 
 /// What the client's user, or its database, may take.
@@ -257,8 +297,7 @@ fn backpressure(server: &'static Shared, effective: Flags) -> GateResult {
 /// CLIENT PAUSE: the last gate.
 #[inline]
 fn pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> GateResult {
-    let pause = &lane.shared.gates.pause;
-    match pause.may_hold() && pause.holds(flags(), lane.now_ms()) {
+    match lane.shared.gates.pause.holds(flags, || lane.now_ms()) {
         true => Err(GateError::Wait(Suspension::Pause)),
         false => Ok(()),
     }
@@ -300,25 +339,6 @@ pub(crate) fn admit_foreign(
     verdict(pass_with_data(request, flags, room, || flags))
 }
 
-/// Why a command may not run for want of memory, or of a place to write down what changes. A
-/// program that says what it does is refused by that: within a transaction it would be refused in
-/// its middle, behind what others of it have changed.
-#[inline]
-fn refuse_misconf_or_oom(
-    server: &Shared,
-    effective: Flags,
-    role: Role,
-    room: impl FnOnce() -> usize,
-    declared: impl FnOnce() -> Flags,
-) -> Option<Refusal> {
-    let may_be_refused =
-        || server.gates.write_refusals.are_there() || server.memory.budget.is_out_of_memory(0);
-    let speaks_for_others = script_flags::may_declare(role) || role == Role::Exec;
-    let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
-    let refusal = server.gates.write_refusals.refuse(&server.config, &server.journal, flags, role);
-    refusal.or_else(|| server.memory.budget.refuse(flags, room))
-}
-
 /// Finds what a command says that it does.
 pub(crate) type FlagsOf<'a> = &'a dyn Fn(&CommandEntry, Args<'_>) -> Flags;
 
@@ -331,10 +351,11 @@ pub(crate) fn script_flags_of(server: &Shared) -> impl Fn(&CommandEntry, Args<'_
 /// ran since. What rights, a pause, a limit and a failed disk promise holds for whatever takes its
 /// locks behind them.
 ///
-/// Of the list above it leaves out what cannot have changed while its session waits for it (the
-/// number of its arguments, its client's state), what cannot be while it has its locks (a load),
-/// and the patience of others with a script, which it had for as long as its own lasts. The gate
-/// of memory it passes: what it holds itself may be what is to be freed.
+/// Of the list above these are left out: what cannot have changed while its session waits for it
+/// (the number of its arguments, its client's state), the patience of others with a script, which
+/// it had for as long as its own lasts, and the rates of quotas, which were asked for and charged
+/// when it came. The gate that waits for memory is open for it: what it holds itself may be what is
+/// to be freed.
 pub struct Readmission<'a> {
     pub(crate) server: &'static Shared,
     /// Whose it is.
@@ -343,7 +364,7 @@ pub struct Readmission<'a> {
     /// The version of the cluster's table by which it was let pass; none if its keys are not asked
     /// for again.
     routed: Option<u64>,
-    effective: Flags,
+    effective: FlagSet,
     declared: Flags,
     /// Whether its session can begin it anew, so that it need not wait where it is.
     pub(crate) may_be_deferred: bool,
@@ -364,7 +385,7 @@ impl<'a> Readmission<'a> {
             subject,
             request,
             routed,
-            effective: flags,
+            effective: FlagSet::of(flags),
             declared: flags,
             may_be_deferred,
         }
@@ -377,13 +398,14 @@ impl<'a> Readmission<'a> {
         subject: Option<&'a Arc<AclSubject>>,
         request: Request<'a>,
         (routed, may_be_deferred): (u64, bool),
-        queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
+        queued: impl FnOnce(FlagsOf<'_>) -> Option<(FlagSet, Flags)>,
     ) -> Self {
         let of = script_flags_of(server);
         let Request { entry, args, .. } = request;
+        let own = FlagSet::of(entry.spec.flags);
         let (effective, declared) = match queued(&of) {
-            Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
-            None => (entry.spec.flags, of(entry, args)),
+            Some((queued, declared)) => (own.and(queued), declared),
+            None => (own, of(entry, args)),
         };
         let routed = Some(routed);
         Self { server, subject, request, routed, effective, declared, may_be_deferred }
@@ -393,17 +415,14 @@ impl<'a> Readmission<'a> {
     /// has its locks: a gate that is shut afterwards is shut behind all that it does.
     pub fn hold(&self) -> Result<bool, Refusal> {
         let Self { server, subject, request, effective, declared, .. } = *self;
-        let flags = request.entry.spec.flags;
         if self.routed.is_some_and(|version| version != server.gates.routing.version()) {
             // The gates know the way; what cannot go back to them is not let in.
             return if self.may_be_deferred { Ok(true) } else { Err(TRYAGAIN) };
         }
-        if server.gates.loading.is_on() && !flags.has(Flags::LOADING)
-            || server.gates.loading.is_beside() && flags.has(Flags::NO_ASYNC_LOADING)
-        {
+        if server.gates.loading.refuses(|| effective) {
             return Err(LOADING);
         }
-        if server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
+        if server.gates.replica_role.refuses_stale(|| effective) {
             return Err(MASTERDOWN);
         }
         if let Some(refusal) = subject.and_then(|subject| subject.refuse_again(server, request)) {
@@ -421,11 +440,12 @@ impl<'a> Readmission<'a> {
         {
             return Err(refusal);
         }
-        let waits_for_disk = may_write(effective)
-            && (server.gates.snapshot_gate.is_closed() || server.gates.log_gate.is_closed());
-        let now = server.keyspace.clock().now_ms();
-        let is_paused = server.gates.pause.may_hold() && server.gates.pause.holds(declared, now);
-        Ok(waits_for_disk || is_paused)
+        if let Some(refusal) = quota::refuse_again(server, request) {
+            return Err(refusal);
+        }
+        let waits_for_disk = may_write(effective.any) && server.gates.closed_write_gate().is_some();
+        let now = || server.keyspace.clock().now_ms();
+        Ok(waits_for_disk || server.gates.pause.holds(|| declared, now))
     }
 }
 
@@ -439,14 +459,14 @@ pub(crate) fn admits_batched(
     session: &Session,
     before: Option<&CommandEntry>,
     entry: &CommandEntry,
-    args: Args<'_>,
+    (args, known): (Args<'_>, &[Location]),
 ) -> bool {
     if lane.shared.gates.quotas.has_quotas() && quota::is_limited(lane, session) {
         return false;
     }
     let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
     if !is_alike || !session.may_do_everything() || lane.shared.gates.routing.is_on() {
-        let verdict = ask(lane, session, entry, args, acl_check::is_denied_quietly);
+        let verdict = ask(lane, session, entry, args, || known, acl_check::is_denied_quietly);
         return matches!(verdict, Verdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
@@ -469,39 +489,24 @@ fn may_write(flags: Flags) -> bool {
 /// What has no room at present for what commands leave behind.
 #[inline]
 fn closed_gate(server: &'static Shared) -> Option<&'static WriteGate> {
-    let gates = [&server.gates.snapshot_gate, &server.gates.log_gate, &server.memory.budget.gate];
-    gates.into_iter().find(|gate| gate.is_closed())
+    let of_memory = || Some(&server.memory.budget.gate).filter(|gate| gate.is_closed());
+    server.gates.closed_write_gate().or_else(of_memory)
 }
 
-/// Whether a command is refused while data are loaded; EXEC is if one of its commands is.
-#[cold]
-fn is_kept_from_loading(session: &Session, entry: &CommandEntry) -> bool {
-    let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
-    !entry.spec.flags.has(Flags::LOADING) || multi.is_some_and(|multi| multi.is_kept_from_loading())
-}
-
-/// The same while data are loaded beside those that are served.
-#[cold]
-fn is_kept_from_load_beside(session: &Session, entry: &CommandEntry) -> bool {
-    let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
-    let queued = multi.map_or(Flags::NONE, |multi| multi.flags());
-    entry.spec.flags.and(queued).has(Flags::NO_ASYNC_LOADING)
-}
-
-/// The same of a replica without its primary.
-#[cold]
-fn is_kept_from_stale(session: &Session, entry: &CommandEntry) -> bool {
-    let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
-    !entry.spec.flags.has(Flags::STALE) || multi.is_some_and(|multi| multi.is_kept_from_stale())
+/// The flags that gates let a command pass by; EXEC's commands pass together.
+#[inline]
+pub(crate) fn flag_set(session: &Session, entry: &CommandEntry) -> FlagSet {
+    let own = FlagSet::of(entry.spec.flags);
+    match &session.multi {
+        Some(multi) if entry.spec.role == Role::Exec => own.and(multi.flags()),
+        _ => own,
+    }
 }
 
 /// EXEC does what its commands do.
 #[inline]
 pub(crate) fn effective_flags(session: &Session, entry: &CommandEntry) -> Flags {
-    match &session.multi {
-        Some(multi) if entry.spec.role == Role::Exec => entry.spec.flags.and(multi.flags()),
-        _ => entry.spec.flags,
-    }
+    flag_set(session, entry).any
 }
 
 /// As `effective_flags`, with what scripts and functions say that they do.

@@ -14,17 +14,16 @@ use crate::lane::Lane;
 use crate::limits::quotas::{Account, DatabasesOverQuota, Rate};
 use crate::session::{Request, Session, databases};
 use crate::shared::Shared;
+use crate::table::command_table::CommandEntry;
 
 /// Why a request of a client is refused, if anything is used up.
 #[cold]
 pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Option<Refusal> {
-    let (server, flags) = (lane.shared, request.entry.spec.flags);
+    let server = lane.shared;
     let is_of_link = [client_flags::REPLICA, client_flags::PRIMARY]
         .into_iter()
         .any(|flag| session.client.has_flag(flag));
-    // A transaction whose MULTI or WATCH is refused would run in pieces, or unwatched.
-    let frames = flags.has(Flags::IMMEDIATE);
-    if flags.has(Flags::ADMIN) || flags.has(Flags::NO_AUTH) || frames || is_of_link {
+    if is_of_link || is_exempt(request.entry) {
         return None;
     }
     // What is queued was asked for when it came, and is asked for its memory when it begins.
@@ -46,6 +45,21 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
         }
         refusal
     })
+}
+
+/// Why a request that begins a second time is refused: its database is full by now. Its client's
+/// rates were asked for when it came.
+#[inline]
+pub(super) fn refuse_again(server: &Shared, request: Request<'_>) -> Option<Refusal> {
+    let full = server.gates.quotas.databases_over_quota(server.keyspace);
+    if is_exempt(request.entry) { None } else { refuse_memory(server, full, request) }
+}
+
+fn is_exempt(entry: &CommandEntry) -> bool {
+    let flags = entry.spec.flags;
+    // A transaction whose MULTI or WATCH is refused would run in pieces, or unwatched.
+    let frames = flags.has(Flags::IMMEDIATE);
+    flags.has(Flags::ADMIN) || flags.has(Flags::NO_AUTH) || frames
 }
 
 /// Whether a client's requests go one by one, as something of it is limited.

@@ -1,14 +1,15 @@
 //! The gate of a cluster: whether the keys of a request are served here.
 //!
 //! Invariant: the slot of a request is that of all its keys, found the way the lock plan finds
-//! them; whether keys of an open slot are here is looked up under their locks.
+//! them, and located with them; whether keys of an open slot are here is looked up under their
+//! locks.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use commands::declare::Group;
 use commands::{Flags, Role};
-use keyspace::{PartitionIndex, PartitionSet, Refusal, Tx};
+use keyspace::{Location, PartitionIndex, PartitionSet, Refusal, Tx};
 use proto::Args;
 use smallvec::SmallVec;
 
@@ -26,6 +27,8 @@ pub(crate) struct RoutedRequest<'a> {
     pub(crate) session: &'a Session,
     pub(crate) entry: &'a CommandEntry,
     pub(crate) args: Args<'a>,
+    /// Where the first of its keys belong, as far as they were located before.
+    pub(crate) known: &'a [Location],
     /// What the command does, or those that EXEC runs.
     pub(crate) flags: Flags,
 }
@@ -57,7 +60,7 @@ impl RoutedRequest<'_> {
             writes: flags.has(Flags::WRITE),
             is_channel: entry.spec.group == Group::PubSub,
             is_asking: access.is_asking || entry.spec.flags.has(Flags::ASKING),
-            brings: session.brings(slot),
+            is_importing: session.imports_slot(slot),
             is_readonly: access.is_readonly,
             is_migrate: entry.spec.role == Role::Migrate,
             is_encrypted: client.live.tls_minor.load(Ordering::Relaxed) > 0,
@@ -66,10 +69,8 @@ impl RoutedRequest<'_> {
 
     /// The slots of all keys, each once, the first key's first.
     fn slots(self) -> SmallVec<[PartitionIndex; 2]> {
-        let keyspace = self.server.keyspace;
         let mut slots = SmallVec::<[PartitionIndex; 2]>::new();
-        self.each_key(|key| {
-            let its = keyspace.locate(key).partition();
+        self.each_key(|_, its| {
             if slots.last() != Some(&its) {
                 slots.push(its);
             }
@@ -86,19 +87,26 @@ impl RoutedRequest<'_> {
         slots
     }
 
-    /// All keys, of EXEC those of its commands. A request whose key counts lie has none: its
-    /// handler refuses it in its own words.
-    fn each_key(self, mut visit: impl FnMut(&[u8])) {
-        let mut each = |entry: &CommandEntry, args: Args<'_>| {
+    /// All keys, each with its slot, of EXEC those of its commands. A request whose key counts lie
+    /// has none: its handler refuses it in its own words.
+    fn each_key(self, mut visit: impl FnMut(&[u8], PartitionIndex)) {
+        let keyspace = self.server.keyspace;
+        let mut each = |entry: &CommandEntry, args: Args<'_>, known: &[Location]| {
+            let mut known = known.iter();
             for spec in entry.spec.keys {
-                let _ = spec.visit(args, |index| visit(&args[index]));
+                let _ = spec.visit(args, |index| {
+                    let location = keyspace.locate_unless_known(&args[index], known.next());
+                    visit(&args[index], location.partition());
+                });
             }
         };
         match &self.session.multi {
             Some(multi) if self.entry.spec.role == Role::Exec => {
-                multi.each_queued(|queued| each(queued.entry, queued.args));
+                multi.each_queued(|queued| {
+                    each(queued.entry, queued.args, queued.location.as_slice());
+                });
             }
-            _ => each(self.entry, self.args),
+            _ => each(self.entry, self.args, self.known),
         }
     }
 
@@ -111,8 +119,8 @@ impl RoutedRequest<'_> {
         let slots = self.slots();
         let open = *slots.iter().find(|slot| routes.open.contains_key(slot))?;
         let mut keys: Vec<Box<[u8]>> = Vec::new();
-        self.each_key(|key| {
-            if routes.open.contains_key(&self.server.keyspace.locate(key).partition()) {
+        self.each_key(|key, slot| {
+            if routes.open.contains_key(&slot) {
                 keys.push(key.into());
             }
         });
@@ -144,7 +152,8 @@ impl OpenSlotKeys {
     }
 }
 
-/// Why a client does not go on waiting for a key: the key's slot is served elsewhere now.
+/// Why a client does not go on waiting for a key: the key's slot is served elsewhere now. Where its
+/// keys belong is found out again.
 pub fn refuse_waiting(
     server: &'static Shared,
     session: &Session,
@@ -154,7 +163,8 @@ pub fn refuse_waiting(
     if !server.gates.routing.is_on() {
         return None;
     }
-    let request = RoutedRequest { server, session, entry, args, flags: entry.spec.flags };
+    let (known, flags) = (&[][..], entry.spec.flags);
+    let request = RoutedRequest { server, session, entry, args, known, flags };
     request.refuse(&server.gates.routing.table())
 }
 

@@ -29,7 +29,7 @@ pub enum Invalidation {
 }
 
 impl Invalidation {
-    /// Writes it to a client, if it speaks RESP3 or `subscribes` for somebody else.
+    /// Writes the invalidation to a client, if that speaks RESP3 or `subscribes` for somebody else.
     pub(crate) fn write(&self, reply: &mut Reply<'_>, subscribes: bool) {
         match (self, reply.resp()) {
             (Self::Invalid { keys, .. }, Resp::Three) => {

@@ -113,7 +113,7 @@ impl Mailboxes {
     }
 
     /// Leaves bytes for the members of a set of subscribers at a worker.
-    pub(crate) fn leave_message(
+    pub(crate) fn post_message(
         &self,
         lane: usize,
         wakes: &PendingWakes,
@@ -121,41 +121,41 @@ impl Mailboxes {
         bytes: &Arc<[u8]>,
     ) {
         let (subscribers, bytes) = (Arc::clone(subscribers), Arc::clone(bytes));
-        self.leave(lane, wakes, |number| Letter::Message { number, subscribers, bytes });
+        self.post(lane, wakes, |number| Letter::Message { number, subscribers, bytes });
     }
 
     /// Leaves notices for a client.
-    pub(crate) fn leave_notices(
+    pub(crate) fn post_invalidations(
         &self,
         client: &Arc<Client>,
         notices: Vec<Invalidation>,
         wakes: &PendingWakes,
     ) {
         // As with signals, the worker that hands them out finds the client wherever it is.
-        self.leave(client.lane(), wakes, |_| Letter::Notices(Arc::clone(client), notices));
+        self.post(client.lane(), wakes, |_| Letter::Notices(Arc::clone(client), notices));
     }
 
     /// Tells a client that shard channels of some slots are another node's now, behind the messages
     /// to them that were published before.
-    pub(crate) fn leave_rerouted(
+    pub(crate) fn post_rerouted(
         &self,
         client: &Arc<Client>,
         slots: &Arc<BTreeSet<u16>>,
         wakes: &PendingWakes,
     ) {
         let (client, slots) = (Arc::clone(client), Arc::clone(slots));
-        self.leave(client.lane(), wakes, |_| Letter::Rerouted(client, slots));
+        self.post(client.lane(), wakes, |_| Letter::Rerouted(client, slots));
     }
 
     /// Asks something of a client; whether that is new.
     pub fn signal(&self, client: &Arc<Client>, signal: Signal, wakes: &PendingWakes) -> bool {
         let is_first = client.ask(signal);
         // The client may move meanwhile: the worker that hands the letter out wakes it where it is.
-        self.leave(client.lane(), wakes, |_| Letter::Wake(Arc::clone(client)));
+        self.post(client.lane(), wakes, |_| Letter::Wake(Arc::clone(client)));
         is_first
     }
 
-    fn leave(&self, lane: usize, wakes: &PendingWakes, letter: impl FnOnce(u64) -> Letter) {
+    fn post(&self, lane: usize, wakes: &PendingWakes, letter: impl FnOnce(u64) -> Letter) {
         let mut queue = self.queue(lane);
         queue.stats.letters += 1;
         let letter = letter(queue.stats.letters);
@@ -164,7 +164,7 @@ impl Mailboxes {
             wakes.mailboxes.set(wakes.mailboxes.get() | 1 << lane);
         } else {
             drop(queue);
-            hand_out(VecDeque::from([letter]));
+            deliver_all(VecDeque::from([letter]));
         }
     }
 
@@ -206,7 +206,7 @@ impl Mailboxes {
             queue.is_open = false;
             std::mem::take(&mut queue.letters)
         };
-        hand_out(left);
+        deliver_all(left);
     }
 
     /// Takes all letters of a worker, in order; if there are none, this waker is woken when there
@@ -236,14 +236,14 @@ impl Mailboxes {
 }
 
 /// Gives letters to their clients and wakes them.
-fn hand_out(mut letters: VecDeque<Letter>) {
-    while hand_out_next(&mut letters, &mut |client| client.wake()).is_some() {}
+fn deliver_all(mut letters: VecDeque<Letter>) {
+    while deliver_next(&mut letters, &mut |client| client.wake()).is_some() {}
 }
 
 /// Gives the first letter, and those right behind it that are for the same members, to their
 /// clients: to them they are one bundle. A client that is to be woken for what it was given goes to
 /// `wake`. Returns for how many clients the letters were.
-pub(crate) fn hand_out_next(
+pub(crate) fn deliver_next(
     letters: &mut VecDeque<Letter>,
     wake: &mut dyn FnMut(&Arc<Client>),
 ) -> Option<usize> {
@@ -284,7 +284,7 @@ mod tests {
     use std::sync::Arc;
     use std::task::Waker;
 
-    use super::{IN_TRANSIT, MailStats, Mailboxes, PendingWakes, hand_out, hand_out_next};
+    use super::{IN_TRANSIT, MailStats, Mailboxes, PendingWakes, deliver_all, deliver_next};
     use crate::clients::multicast::{Subscribers, migrate};
     use crate::clients::registry::{Client, Clients, Delivery, Peer, Signal};
     use crate::runtime::counting_waker::CountingWaker;
@@ -334,7 +334,7 @@ mod tests {
         fn empty(&self, lane: usize) -> usize {
             let letters = self.mailboxes.collect(lane);
             let count = letters.len();
-            hand_out(letters);
+            deliver_all(letters);
             count
         }
 
@@ -425,7 +425,7 @@ mod tests {
         let woken_for = |texts: &[&str]| {
             texts.iter().for_each(|text| rig.publish(&wakes, text));
             let (mut letters, mut woken) = (rig.mailboxes.collect(1), 0);
-            while hand_out_next(&mut letters, &mut |_| woken += 1).is_some() {}
+            while deliver_next(&mut letters, &mut |_| woken += 1).is_some() {}
             woken
         };
         assert_eq!((woken_for(&["a", "b"]), woken_for(&["c"])), (1, 0));

@@ -63,7 +63,7 @@ impl Subscribers {
     pub fn publish(&self, mailboxes: &Mailboxes, wakes: &PendingWakes, bytes: &Arc<[u8]>) -> usize {
         let by_worker = self.by_worker();
         for (lane, subscribers) in by_worker.iter() {
-            mailboxes.leave_message(*lane, wakes, subscribers, bytes);
+            mailboxes.post_message(*lane, wakes, subscribers, bytes);
         }
         self.len()
     }

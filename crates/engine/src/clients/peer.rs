@@ -35,7 +35,7 @@ impl std::fmt::Display for Address {
 }
 
 impl Peer {
-    /// Whether it is at the machine's own end of a loopback or of a Unix socket.
+    /// Whether the peer is at the machine's own end of a loopback or of a Unix socket.
     pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp(address) => address.ip.to_canonical().is_loopback(),

@@ -141,9 +141,9 @@ pub struct ClientNames {
     /// `lib-ver` of CLIENT SETINFO.
     pub library_version: Box<[u8]>,
     pub(crate) user: Option<Box<[u8]>>,
-    /// What it watches with: few have that, and they have a name as a rule.
+    /// What the client watches with: few have that, and they have a name as a rule.
     watch: Option<Arc<Watch>>,
-    /// What it takes beside its buffers, as long as it keeps them.
+    /// What the client takes beside its buffers, as long as it keeps them.
     pub(crate) holdings: Holdings,
     /// What stands for it in the queues of the keys it waits for, or stood there last.
     waiter: Weak<Waiter>,
@@ -231,7 +231,7 @@ const KILLED: u32 = 1 << 31;
 pub struct PendingSignals(u32);
 
 impl PendingSignals {
-    /// Whether it is nothing at all.
+    /// Whether there is no signal at all.
     #[inline]
     pub(crate) fn is_nothing(self) -> bool {
         self.0 == 0
@@ -266,7 +266,7 @@ pub mod client_flags {
     pub const WORKING: u32 = 1 << 8;
     /// The client has subscribed to something.
     pub const SUBSCRIBER: u32 = 1 << 9;
-    /// What it reads is remembered, or it wants to hear of all keys with a prefix.
+    /// The client's reads are remembered, or it wants to hear of all keys with a prefix.
     pub const TRACKING: u32 = 1 << 10;
     /// The client is tracked in broadcast mode.
     pub(crate) const BROADCAST: u32 = 1 << 11;
@@ -390,7 +390,7 @@ impl Delivery {
 }
 
 impl Client {
-    /// Whether it runs on this machine, by whichever of the machine's addresses it came.
+    /// Whether the client runs on this machine, by whichever of the machine's addresses it came.
     pub fn is_neighbour(&self) -> bool {
         match (self.peer, self.local) {
             (Peer::Tcp(peer), Peer::Tcp(local)) => self.peer.is_local() || peer.ip == local.ip,
@@ -409,7 +409,7 @@ impl Client {
         self.names().user = Some(Box::from(&b"(superuser)"[..]));
     }
 
-    /// Whether it has this user. The link to our primary has none.
+    /// Whether the client has this user. The link to our primary has none.
     pub fn is_of_user(&self, name: &[u8]) -> bool {
         !self.has_flag(client_flags::PRIMARY) && self.names().user() == name
     }

@@ -103,7 +103,7 @@ impl Unregistration {
     }
 
     /// Sees to the next keys of one partition, whose lock this is.
-    pub fn take_off(&mut self, acquisition: Acquisition, options: TxOptions) {
+    pub fn unregister_next(&mut self, acquisition: Acquisition, options: TxOptions) {
         let mut tx = Tx::begin(acquisition, options);
         let Some(partition) = self.keys.last().map(|key| key.partition) else { return };
         for _ in 0..KEYS_PER_LOCK {

@@ -1,6 +1,7 @@
 //! What is accounted of a command: its calls, its time, whether it was slow; MONITOR is told.
 //!
-//! Invariant: a command is accounted once, at its session's worker, when it is over.
+//! Invariant: a command is accounted once, when it is over, at its session's worker, or at the lane
+//! that applied it; what is noted of every command is noted by `note` alone.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +11,8 @@ use proto::{Args, Output, OwnedArgs};
 use crate::clients::mailbox::PendingWakes;
 use crate::lane::Lane;
 use crate::limits::quotas::Usage;
-use crate::observe::command_log::Execution;
+use crate::observe::command_log::Caller;
+use crate::observe::execution::Execution;
 use crate::observe::hot_key_sketch::SampledRequest;
 use crate::observe::monitor;
 use crate::observe::stats::row_of_applier;
@@ -19,7 +21,7 @@ use crate::session::{Executed, Session, Step, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 
-/// Accounts for a command that this worker has just run, whose reply begins where the output's
+/// Accounts for a request that this worker has just run, whose reply begins where the output's
 /// length was `length`.
 #[inline]
 pub(crate) fn charge(
@@ -32,15 +34,14 @@ pub(crate) fn charge(
 ) {
     let micros = note_time(lane, entry);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
-    account(lane, session, entry, args, micros, reply_bytes);
-    bill(lane, session, args.extent(), reply_bytes, micros);
+    account_request(lane, session, Execution { entry, args, micros, reply_bytes });
     feed_monitors(lane, session, session.database, entry, args);
 }
 
 /// As `charge`, of a request of another front: few are ever shown, so few are put in words.
 /// `extent` is what the words take, about.
 #[inline]
-pub(crate) fn book_in_words(
+pub(crate) fn charge_foreign(
     lane: &Lane,
     session: &Session,
     entry: &'static CommandEntry,
@@ -56,10 +57,12 @@ pub(crate) fn book_in_words(
     let is_noted = server.observed.hot_keys.is_tracking() || lane.is_sample_next();
     if is_remarkable || is_noted || server.pushes.monitors.any() {
         let words = words();
-        account(lane, session, entry, words.as_args(), micros, reply_bytes);
-        feed_monitors(lane, session, session.database, entry, words.as_args());
+        let args = words.as_args();
+        account(lane, session, Execution { entry, args, micros, reply_bytes });
+        feed_monitors(lane, session, session.database, entry, args);
     } else {
-        account(lane, session, entry, Args::default(), micros, reply_bytes);
+        let args = Args::default();
+        account(lane, session, Execution { entry, args, micros, reply_bytes });
     }
 }
 
@@ -102,48 +105,67 @@ fn note_hold(server: &Shared, entry: &CommandEntry, micros: u64) {
     }
 }
 
-/// Accounts for a command that ran: its calls, its time, whether it was slow.
+/// Accounts for a request that is over, and charges it to its user and its database.
 #[inline]
-pub fn account(
-    lane: &Lane,
-    session: &Session,
-    entry: &'static CommandEntry,
-    args: Args<'_>,
-    micros: u64,
-    reply_bytes: u64,
-) {
+pub fn account_request(lane: &Lane, session: &Session, execution: Execution<'_>) {
+    account(lane, session, execution);
+    let Execution { args, micros, reply_bytes, .. } = execution;
+    bill(lane, session, args.extent(), reply_bytes, micros);
+}
+
+/// Accounts for a command of a session: a request, or a part of one.
+#[inline]
+pub(crate) fn account(lane: &Lane, session: &Session, execution: Execution<'_>) {
     let server = lane.shared;
-    server.observed.stats.called(lane.number, entry.id, micros);
+    note(server, lane.number, execution, || {
+        let active_ms = session.client.live.last_active.load(Ordering::Relaxed);
+        Caller { client: Some(&*session.client), time_s: active_ms / 1000 }
+    });
     add(&lane.counters.commands, 1);
     add(&session.client.live.commands, 1);
-    if server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
-        let (client, time_s) = (
-            Some(&*session.client),
-            session.client.live.last_active.load(Ordering::Relaxed) / 1000,
-        );
-        let execution = Execution { client, time_s, entry, args, micros, reply_bytes };
-        server.observed.command_log.record(&server.config, execution);
-    }
-    if micros >= server.observed.latency.threshold_us() {
-        server.observed.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
-    }
     if server.observed.hot_keys.is_tracking() {
-        server.observed.hot_keys.note(lane.number, entry, args, micros, reply_bytes);
+        server.observed.hot_keys.note(lane.number, execution);
     }
     if server.observed.slot_stats.is_on() {
-        server.observed.slot_stats.note(entry, args, micros, reply_bytes);
+        server.observed.slot_stats.note(execution);
     }
     if lane.takes_sample() {
         let (database, now_us) = (session.database, lane.ticked_us());
-        let sampled = SampledRequest { entry, args, database, micros, reply_bytes, now_us };
+        let sampled = SampledRequest { execution, database, now_us };
         lane.sample_again_in(server.observed.key_statistics.hot.note(lane.number, &sampled));
+    }
+}
+
+/// Notes what is noted of every command, whoever had it run: its calls, its time, whether it was
+/// slow or large. What a script calls is kept until the script is over, and noted alike
+/// (`scripting::accounting`).
+#[inline]
+fn note<'c>(
+    server: &Shared,
+    row: usize,
+    execution: Execution<'_>,
+    caller: impl FnOnce() -> Caller<'c>,
+) {
+    let Execution { entry, args, micros, reply_bytes } = execution;
+    server.observed.stats.called(row, entry.id, micros);
+    if server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+        server.observed.command_log.record(&server.config, execution, caller());
+    }
+    if micros >= server.observed.latency.threshold_us() {
+        server.observed.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
     }
 }
 
 /// Charges the accounts of its user and its database what a request took: once for each that a
 /// client sent, whatever runs in it.
 #[inline]
-pub fn bill(lane: &Lane, session: &Session, request_bytes: usize, reply_bytes: u64, micros: u64) {
+pub(crate) fn bill(
+    lane: &Lane,
+    session: &Session,
+    request_bytes: usize,
+    reply_bytes: u64,
+    micros: u64,
+) {
     if lane.shared.gates.quotas.is_accounting_on() {
         bill_accounts(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
     }
@@ -191,24 +213,16 @@ pub struct AppliedCommand<'a> {
     pub has_failed: bool,
 }
 
-/// Accounts for a command of a primary's stream: its calls, its time, whether it was slow; MONITOR
-/// is told.
+/// Accounts for a command of a primary's stream. No client has sent the command, so no client's
+/// figures and no keys' are counted.
 #[inline]
-pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedCommand<'_>) {
+pub fn account_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedCommand<'_>) {
     let AppliedCommand { lane, source, database, entry, args, micros, has_failed } = *applied;
-    let row = row_of_applier(lane);
-    server.observed.stats.called(row, entry.id, micros);
+    let (row, clock) = (row_of_applier(lane), server.keyspace.clock());
+    let execution = Execution { entry, args, micros, reply_bytes: 0 };
+    note(server, row, execution, || Caller { client: None, time_s: clock.now_ms() / 1000 });
     if has_failed {
         server.observed.stats.failed(row, entry.id);
-    }
-    let clock = server.keyspace.clock();
-    if server.observed.command_log.is_remarkable(args.extent(), micros, 0) {
-        let time_s = clock.now_ms() / 1000;
-        let execution = Execution { client: None, time_s, entry, args, micros, reply_bytes: 0 };
-        server.observed.command_log.record(&server.config, execution);
-    }
-    if micros >= server.observed.latency.threshold_us() {
-        server.observed.latency.note_command(clock, entry.spec.flags, micros);
     }
     if server.pushes.monitors.any() && !monitor::is_hidden(entry) {
         let (began, outbox) = ((clock.now_us(), database), server.outbox(wakes));

@@ -19,6 +19,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Signal;
 use crate::commit::handler::{self, Ended, HandlerCall};
 use crate::commit::publish;
+use crate::commit::served_request::ServedRequest;
 use crate::journal::{CommandEffects, Seen};
 use crate::lane::Lane;
 use crate::observe::stats;
@@ -142,7 +143,7 @@ fn serve_queue(
         };
         let Some(standing) = queue.get(place) else { break };
         let waiter = &standing.waiter;
-        if !blocked(waiter).heeds(kind) && !waiter.wakes_on_deletion() {
+        if !blocked(waiter).accepts(kind) && !waiter.wakes_on_deletion() {
             continue;
         }
         if blocked(waiter).client.is_in_doubt() {
@@ -173,7 +174,7 @@ fn serve_queue(
                 let has_more = service.effects.changes() > 0 || service.effects.has_followers();
                 services.done.extend(Some(service).filter(|_| has_more));
                 kind = kind_of(tx)?;
-                let_wait_on(server, &standing.waiter, &services.wakes);
+                release_claim(server, &standing.waiter, &services.wakes);
                 let blocked = blocked(&standing.waiter);
                 if blocked.again.load(Ordering::Relaxed) != NEVER {
                     // Its session sets its timer anew.
@@ -181,7 +182,7 @@ fn serve_queue(
                 }
             }
             Err(refusal) => {
-                let_wait_on(server, &standing.waiter, &services.wakes);
+                release_claim(server, &standing.waiter, &services.wakes);
                 return Err(refusal);
             }
         }
@@ -190,7 +191,7 @@ fn serve_queue(
 }
 
 /// Lets a claimed waiter wait on; its session is told if it wanted to give up meanwhile.
-fn let_wait_on(server: &Shared, waiter: &Waiter, wakes: &PendingWakes) {
+fn release_claim(server: &Shared, waiter: &Waiter, wakes: &PendingWakes) {
     if waiter.wait_on() {
         server.mailboxes.signal(&blocked(waiter).client, Signal::Served, wakes);
     }
@@ -203,14 +204,18 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
     let home = tx.switch_database(blocked.database);
     tx.modify_for(blocked.client.id);
     let mut output = Output::new();
-    failpoint::strike_at_service(tx.options().heavy);
+    failpoint::trigger_at_service(tx.options().heavy);
     let (mut served, mut answer) = ((OwnedArgs::default(), None, false), ServedWith::Element);
-    for request in blocked.ask(tx, waiter, standing.nth) {
+    let requests = match blocked.is_demoted(server) {
+        true => smallvec::SmallVec::default(),
+        false => blocked.ask(tx, waiter, standing.nth),
+    };
+    for request in requests {
         let result = if let Some(refusal) = refuse_late(server, blocked.entry) {
             answer = ServedWith::Refusal;
             Some(Some(refuse(&refusal, blocked, &mut output)))
         } else {
-            run_request(tx, blocked, request.as_args(), &mut output)?
+            run_request(server, tx, blocked, request.as_args(), &mut output)?
         };
         let is_over = result.is_some();
         served = (request, result.flatten(), is_over);
@@ -231,14 +236,17 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
 /// Runs a request for a waiter; the code of the error if it was answered with one. Nothing if there
 /// is nothing for it.
 fn run_request(
+    server: &Shared,
     tx: &mut Tx,
     blocked: &BlockedClient,
     args: Args<'_>,
     output: &mut Output,
 ) -> Result<Option<Option<String>>, Refusal> {
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
-    let mut call = HandlerCall { handler, args, resp: blocked.resp };
-    let mut run = |tx: &mut Tx| handler::attempt(tx, output, &mut call);
+    let BlockedClient { client, entry, resp, .. } = blocked;
+    let mut call = HandlerCall { handler, args, resp: *resp };
+    let served = ServedRequest { server, client: Some(client.id), entry, args };
+    let mut run = |tx: &mut Tx| served.serve(|| handler::attempt(tx, output, &mut call));
     match if tx.serves_within_budget() { run(tx) } else { tx.without_budget(run) } {
         Ended::Replied => Ok(Some(None)),
         Ended::Wait(wait) => {
@@ -271,7 +279,7 @@ impl Services {
     fn undo(self, server: &Shared, tx: &mut Tx) {
         let over = self.done.iter().filter(|service| service.is_over);
         let claimed = over.map(|service| &service.waiter).chain(&self.claimed);
-        claimed.for_each(|waiter| let_wait_on(server, waiter, &self.wakes));
+        claimed.for_each(|waiter| release_claim(server, waiter, &self.wakes));
         if let Some((database, key, queue)) = self.present {
             let home = tx.switch_database(database);
             tx.put_queue(&key, queue);

@@ -6,6 +6,7 @@ pub mod accounting;
 pub mod blocking;
 pub mod handler;
 pub mod publish;
+pub mod served_request;
 
 #[cfg(test)]
 mod tests;

@@ -119,11 +119,11 @@ pub(crate) fn commit_unit(
         seen = append(tx, &journal::record(&commands)).unwrap_or(seen);
     }
     tx.seal();
-    failpoint::strike_behind_commit();
+    failpoint::trigger_behind_commit();
     let pending = announce(server, tx, readings);
     notify();
     if let Some(pending) = pending {
-        pending.leave_to_itself(server.directory());
+        pending.post_to_origin(server.directory());
     }
     services.hand_over(server, seen);
     unbroken.end();

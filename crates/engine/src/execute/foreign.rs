@@ -9,15 +9,15 @@ use std::sync::atomic::Ordering;
 
 use commands::Flags;
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx};
+use keyspace::{Acquisition, LocatedKeys, Location, PartitionIndex, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs};
 use smallvec::SmallVec;
 
-use super::ServedRequest;
 use super::locks::{self, Granted, PREFETCHED_MAX};
 use crate::admission::gates::{self, Verdict};
-use crate::commit::accounting::{book_in_words, charge_step};
+use crate::commit::accounting::{charge_foreign, charge_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
+use crate::commit::served_request::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::slot_map::{SlotMap, SlotQuery, TRYAGAIN};
 use crate::runtime::failpoint;
@@ -25,6 +25,7 @@ use crate::session::{
     Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
 };
 use crate::table::command_table::CommandEntry;
+use crate::table::flag_set::FlagSet;
 
 /// What a front says of its request, beside what that does.
 pub trait ForeignBody: CommandBody {
@@ -57,18 +58,18 @@ pub trait ForeignBody: CommandBody {
 pub struct ForeignRequest<'a, B> {
     /// Of the worker that runs it.
     pub lane: &'a Lane,
-    /// Whose it is.
+    /// The session that makes the request.
     pub session: &'a mut Session,
     /// The command that stands for it.
     pub entry: &'static CommandEntry,
-    /// What it is.
+    /// What is done to the data, and how that is answered.
     pub body: &'a mut B,
     /// Where its reply goes.
     pub out: &'a mut Output,
 }
 
 impl<B: ForeignBody> ForeignRequest<'_, B> {
-    /// Runs it on the data. `grant` is what came of its wait, if it had to wait.
+    /// Runs the request on the data. `grant` is what came of its wait, if there was one.
     #[inline]
     pub fn run(&mut self, grant: Option<Grant>) -> Step {
         match grant {
@@ -100,8 +101,10 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let length = self.out.len();
         match self.enter(None) {
             Ok(_) => {
+                let (served, role) = (self.served(), self.entry.spec.role);
                 let (session, out) = (&mut *self.session, &mut *self.out);
-                let step = failpoint::beside(self.entry.spec.role, || work(session, out));
+                let run = || failpoint::beside(role, || work(session, out));
+                let step = served.serve(run);
                 self.charge(step, length)
             }
             Err(step) => step,
@@ -159,14 +162,19 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     /// a client of another front cannot be sent on for one of them.
     #[cold]
     fn refuse_route(&self, routes: &SlotMap) -> Option<Refusal> {
-        let (writes, mut refusal) = (self.entry.spec.flags.has(Flags::WRITE), None);
-        self.body.visit_keys(|key, _| {
-            let slot = self.lane.shared.keyspace.locate(key).partition();
+        let writes = self.entry.spec.flags.has(Flags::WRITE);
+        let refuse = |slot: PartitionIndex| {
             let query = SlotQuery { slot, writes, ..SlotQuery::default() };
-            refusal = refusal
-                .take()
-                .or_else(|| routes.refuse(query))
-                .or_else(|| routes.open.contains_key(&slot).then_some(TRYAGAIN));
+            let is_open = || routes.open.contains_key(&slot).then_some(TRYAGAIN);
+            routes.refuse(query).or_else(is_open)
+        };
+        if let Some((_, location)) = self.body.only_key() {
+            return refuse(location.partition());
+        }
+        let mut refusal = None;
+        self.body.visit_keys(|key, _| {
+            let slot = || self.lane.shared.keyspace.locate(key).partition();
+            refusal = refusal.take().or_else(|| refuse(slot()));
         });
         refusal
     }
@@ -201,7 +209,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                     }
                 };
                 let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
-                if !locks::acquire(lane, || entry.spec.flags, &mut acquisition) {
+                if !locks::acquire(lane, || FlagSet::of(entry.spec.flags), &mut acquisition) {
                     return locks::park(lane, acquisition, round);
                 }
                 (acquisition, round)
@@ -226,7 +234,8 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         });
     }
 
-    /// Runs it with its locks; whether it was not refused. The error is what to lock instead.
+    /// Runs the request with its locks; whether it was not refused. The error is what to lock
+    /// instead.
     #[inline]
     fn transact(
         &mut self,
@@ -245,12 +254,11 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             }
             tx.set_located(std::mem::take(located));
         }
+        let served = self.served();
         let mut body = Unhurried(&mut *self.body);
         let (args, out) = (Args::default(), &mut *self.out);
-        let client = Some(self.session.client.id);
-        let served = ServedRequest { server, client, entry: self.entry, args };
         let run = || handler::run(server, &lane.wakes, &mut tx, args, out, &mut body);
-        let succeeded = match crash::serving(&served, run) {
+        let succeeded = match served.serve(run) {
             Outcome::Replied(seen) => {
                 self.session.note_reply(self.entry, seen);
                 true
@@ -268,12 +276,19 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         Ok(succeeded)
     }
 
+    /// The request as a crash report tells of it: its words are the front's.
+    #[inline]
+    fn served(&self) -> ServedRequest<'static> {
+        let (server, client) = (self.lane.shared, Some(self.session.client.id));
+        ServedRequest { server, client, entry: self.entry, args: Args::default() }
+    }
+
     #[inline]
     fn charge(&mut self, mut step: Step, length: usize) -> Step {
         let (lane, session, body) = (self.lane, &*self.session, &*self.body);
         let (entry, out, words) = (self.entry, &*self.out, || body.words());
         charge_step(lane, session, &mut step, || {
-            book_in_words(lane, session, entry, body.extent(), words, out, length);
+            charge_foreign(lane, session, entry, body.extent(), words, out, length);
         });
         step
     }

@@ -21,7 +21,7 @@ const PATH: &[u8] = b"/metrics";
 /// Has the connection go to where HTTP is served, if its first request is for metrics and the
 /// configuration allows that. The request waits for it.
 #[cold]
-pub(super) fn leave(
+pub(super) fn divert(
     lane: &Lane,
     session: &mut Session,
     args: Args<'_>,

@@ -10,26 +10,28 @@
 //! batch; locks that are not all free at once are not waited for; a script that turns out to need
 //! more than it is given here has done nothing, and goes alone.
 
+use std::slice;
 use std::sync::atomic::Ordering;
 
-use commands::Flags;
 use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx, TxOptions};
 use proto::{Args, Output};
 use smallvec::SmallVec;
 
 use super::offload_start::is_long;
 use super::unit::conclude;
-use super::{Executor, ServedRequest, looks_heavy};
+use super::{Executor, is_heavy_request};
 use crate::admission::gates;
 use crate::admission::redirection::slot_access;
 use crate::commit::accounting::charge;
 use crate::commit::handler::{Outcome, Work};
+use crate::commit::served_request::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::session::Session;
 use crate::session::tx_options;
 use crate::table::command_table::{CommandEntry, Run};
+use crate::table::flag_set::FlagSet;
 use crate::transaction::engine::Engine;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
@@ -96,10 +98,16 @@ impl<'a> LockBatch<'a> {
         let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);
         for request in batched.iter() {
             let is_alike = request.entry.counts_keys == are_programs;
-            let BatchedRequest { args, entry, .. } = *request;
+            let BatchedRequest { args, entry, ref location } = *request;
             let before = before.replace(entry);
-            let is_admitted = gates::admits_batched(lane, session, before, entry, args);
-            if !is_alike || !is_admitted || looks_heavy(args) || is_long(args) {
+            let is_admitted = gates::admits_batched(
+                lane,
+                session,
+                before,
+                entry,
+                (args, slice::from_ref(location)),
+            );
+            if !is_alike || !is_admitted || is_heavy_request(args) || is_long(args) {
                 break;
             }
             if are_programs {
@@ -109,7 +117,10 @@ impl<'a> LockBatch<'a> {
             admitted += 1;
         }
         batched.truncate(admitted);
-        let flags = || batched.iter().fold(Flags::NONE, |all, it| all.and(it.entry.spec.flags));
+        let flags = || {
+            let each = batched.iter().map(|request| FlagSet::of(request.entry.spec.flags));
+            each.fold(FlagSet::EMPTY, FlagSet::and)
+        };
         if batched.len() < 2 || !lane.enter_past_gates(flags) {
             return None;
         }
@@ -157,7 +168,7 @@ impl<'a> LockBatch<'a> {
         let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
         let client = Some(session.client.id);
         let served = ServedRequest { server: lane.shared, client, entry, args };
-        match crash::serving(&served, || work.run(tx, args, out, &lane.wakes)) {
+        match served.serve(|| work.run(tx, args, out, &lane.wakes)) {
             Outcome::Replied(seen) => session.note_reply(entry, seen),
             Outcome::Failed(seen) => {
                 session.note_seen(seen);
@@ -191,7 +202,7 @@ impl<'a> LockBatch<'a> {
         let served = ServedRequest { server: lane.shared, client, entry, args };
         let mut place = RunsOn::Worker(lane, session);
         let run = || unit.run_and_commit(&mut *program, args, &mut place, out);
-        let Ok(seen) = crash::serving(&served, run) else {
+        let Ok(seen) = served.serve(run) else {
             out.truncate(mark);
             unit.roll_back();
             program.note_undone();

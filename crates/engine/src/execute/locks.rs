@@ -3,13 +3,13 @@
 //! Invariant: whatever begins, or goes on behind a wait, has asked the gates since it was asked
 //! for; where they object, the locks that it waited for go back.
 
-use commands::Flags;
 use keyspace::{Acquisition, BUSY};
 
 use crate::admission::gates::Verdict;
 use crate::lane::Lane;
 use crate::reclaim::evict;
 use crate::session::{Grant, Parked, RequestAttempt, Step, Suspension};
+use crate::table::flag_set::FlagSet;
 
 /// The locks of a request, if they have come.
 pub(super) type Granted = Option<(Acquisition, RequestAttempt)>;
@@ -45,7 +45,7 @@ pub(super) fn enter(
 #[inline]
 pub(super) fn acquire(
     lane: &Lane,
-    flags: impl FnOnce() -> Flags,
+    flags: impl FnOnce() -> FlagSet,
     acquisition: &mut Acquisition,
 ) -> bool {
     !acquisition.wants_world() && lane.enter_past_gates(flags) && acquisition.attempt()

@@ -57,19 +57,25 @@ impl Located {
         args: Args<'_>,
         most: usize,
     ) -> &[Location] {
-        for spec in entry.spec.keys {
-            let visited = spec.visit(args, |index| {
-                if self.several.len() < most {
-                    self.several.push(keyspace.locate(&args[index]));
-                }
-            });
-            if visited.is_err() {
-                // A request with wrong key counts is refused when it is its turn.
-                self.several.clear();
-                break;
+        let visited = entry.spec.visit_keys(args, |index| {
+            if self.several.len() < most {
+                self.several.push(keyspace.locate(&args[index]));
             }
+        });
+        if visited.is_err() {
+            // A request with wrong key counts is refused when it is its turn.
+            self.several.clear();
         }
         &self.several
+    }
+
+    /// Where the first of its keys belong, as far as that is known.
+    #[inline]
+    pub(crate) fn known(&self) -> &[Location] {
+        match &self.resolved {
+            Some(Resolved { location: Some(only), .. }) => std::slice::from_ref(only),
+            _ => &self.several,
+        }
     }
 
     /// Where its keys belong if they are several, as far as that is known.

@@ -16,8 +16,8 @@ use crate::admission::gates;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
+use crate::commit::served_request::ServedRequest;
 use crate::execute;
-use crate::execute::ServedRequest;
 use crate::journal::Seen;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
@@ -59,7 +59,7 @@ pub(crate) struct Transaction {
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) running: RunningGuard,
     pub(crate) tx: Tx,
-    /// Whose it is.
+    /// The client that the transaction is for.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
@@ -79,14 +79,14 @@ pub(crate) enum Leaving {
 }
 
 /// Why something does not begin again.
-enum Barred {
+enum NotReadmitted {
     Refused(Refusal),
     /// A gate holds the request. The request has done nothing and holds nothing, and its session
     /// begins it anew.
     PutOff,
 }
 
-impl From<Refusal> for Barred {
+impl From<Refusal> for NotReadmitted {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
@@ -95,13 +95,13 @@ impl From<Refusal> for Barred {
 impl Transaction {
     /// Runs the command, which began on a worker.
     fn run(mut self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
-        self.tx.give_up(&CommandStart::default());
+        self.tx.forget_command(&CommandStart::default());
         self.tx.move_to_heavy(lane);
-        self.go_on(args, work)
+        self.execute(args, work)
     }
 
     /// Runs the command, as often as it needs more locks.
-    fn go_on(self, args: OwnedArgs, work: Work) -> OffloadResult {
+    fn execute(self, args: OwnedArgs, work: Work) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
         let Self { mut pass, mut running, mut tx, client, subject, routed, fields } = self;
         let mut output = Output::new();
@@ -122,7 +122,7 @@ impl Transaction {
                 tx.came_in(buffer);
             }
             let run = || work.run(&mut tx, words, &mut output, &wakes);
-            match crash::serving(&served, run) {
+            match served.serve(run) {
                 Outcome::Replied(shown) => seen = shown,
                 Outcome::Failed(shown) => (failed, seen) = (true, shown),
                 Outcome::Wait(wait) => {
@@ -134,12 +134,12 @@ impl Transaction {
                             tx = widened;
                             continue;
                         }
-                        Err(Barred::Refused(busy)) => {
+                        Err(NotReadmitted::Refused(busy)) => {
                             execute::refuse(work.server, work.entry, &busy, work.resp, &mut output);
                             failed = true;
                             break;
                         }
-                        Err(Barred::PutOff) => {
+                        Err(NotReadmitted::PutOff) => {
                             // Others may have the thread, once its leave is given back.
                             drop((running, pass));
                             return OffloadResult::put_off(work.entry, args);
@@ -175,7 +175,7 @@ fn again(
     running: &mut RunningGuard,
     gates: &gates::Readmission<'_>,
     mut are_wanted: impl FnMut() -> bool,
-) -> Result<Tx, Barred> {
+) -> Result<Tx, NotReadmitted> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
     running.pause();
@@ -222,9 +222,9 @@ fn await_leave(
     gates: &gates::Readmission<'_>,
     acquisition: Acquisition,
     pass: Option<&mut HeavyPass>,
-) -> Result<Acquisition, Barred> {
+) -> Result<Acquisition, NotReadmitted> {
     if gates.may_be_deferred {
-        return Err(Barred::PutOff);
+        return Err(NotReadmitted::PutOff);
     }
     let (server, keyspace) = (gates.server, gates.server.keyspace);
     let again = match acquisition.obstacle() {
@@ -315,7 +315,7 @@ impl Background {
             failpoint::point();
             let served = ServedRequest { server, client: None, entry, args: args.as_args() };
             let mut reply = Reply::new(&mut output, resp);
-            let result = crash::serving(&served, || work(lane, args.as_args(), &mut reply));
+            let result = served.serve(|| work(lane, args.as_args(), &mut reply));
             failpoint::point();
             if result == Err(Refusal::Widen) {
                 let _ = sender.send(OffloadResult::put_off(entry, args));
@@ -327,7 +327,7 @@ impl Background {
                 server.refuse(&refusal, &mut Reply::new(&mut output, resp));
             }
             let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
-            // What it changed, it changed by transactions of its own: all of them are seen.
+            // The command made its changes by transactions of its own: all of them are seen.
             let seen = Seen { lsn: server.journal.end(), is_own: entry.may_write() };
             let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });
         };

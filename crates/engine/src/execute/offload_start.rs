@@ -70,14 +70,14 @@ impl CommandExecution<'_> {
         let fields = self.import.as_ref().map(|import| Arc::clone(&import.fields));
         let routed = self.lane.routed();
         let transaction = Transaction { pass, running, tx, client, subject, routed, fields };
-        self.depart(Leaving::Transaction(transaction), work)
+        self.offload(Leaving::Transaction(transaction), work)
     }
 
     /// Has a command of very many keys leave before they are looked for: that alone would take a
     /// worker too long. `None` if it has few, or if there is no leave for it now; and in a cluster
     /// while slots are on the move, as it is asked under its locks which keys are here.
     #[cold]
-    pub(super) fn leave_unlocked(&self, handler: Handler) -> Option<Step> {
+    pub(super) fn offload_unlocked(&self, handler: Handler) -> Option<Step> {
         let spec = self.entry.spec;
         if spec.plan != Plan::Keys || self.location.is_some() || !self.has_many_keys() {
             return None;
@@ -96,19 +96,18 @@ impl CommandExecution<'_> {
         let subject = self.session.acl_subject_from_now(self.lane.shared);
         let routed = self.lane.routed();
         let unlocked = Unlocked { pass, options, client, subject, routed };
-        Some(self.depart(Leaving::Unlocked(unlocked), self.work(handler)))
+        Some(self.offload(Leaving::Unlocked(unlocked), self.work(handler)))
     }
 
     fn has_many_keys(&self) -> bool {
         /// So many are found within a worker's time.
         const FEW: usize = 1000;
         let mut count = 0;
-        let mut visit = |spec: &commands::KeySpec| spec.visit(self.args, |_| count += 1);
-        self.entry.spec.keys.iter().all(|spec| visit(spec).is_ok()) && count > FEW
+        self.entry.spec.visit_keys(self.args, |_| count += 1).is_ok() && count > FEW
     }
 
-    /// Has it leave, with the input of its session if the request is long.
-    fn depart(&self, leaving: Leaving, work: Work) -> Step {
+    /// Has the command leave, with the input of its session if the request is long.
+    fn offload(&self, leaving: Leaving, work: Work) -> Step {
         let (sender, receiver) = oneshot::channel();
         let sent = self.import.as_ref().map_or(self.args, |import| import.sent);
         if is_long(sent) && self.handover.holds(sent) {
@@ -141,9 +140,7 @@ impl CommandExecution<'_> {
             return None;
         }
         let mut keys = Vec::new();
-        for of in spec.keys {
-            of.visit(self.args, |index| keys.push(&self.args[index])).ok()?;
-        }
+        spec.visit_keys(self.args, |index| keys.push(&self.args[index])).ok()?;
         tx.begin_read_phase(keys.into_iter(), is_first)
     }
 
@@ -157,7 +154,7 @@ impl CommandExecution<'_> {
         let subject = self.session.acl_subject_from_now(work.server);
         let routed = self.lane.routed();
         let reading = ReadPhase { pass, phase, options, partitions, client, subject, routed };
-        self.depart(Leaving::ReadPhase(reading), work)
+        self.offload(Leaving::ReadPhase(reading), work)
     }
 }
 
@@ -166,7 +163,7 @@ impl CommandExecution<'_> {
 pub struct InputHandover {
     /// Where the input lies that the present request may take along.
     input: Cell<(usize, usize)>,
-    departing: Cell<Option<Box<PendingOffload>>>,
+    pending: Cell<Option<Box<PendingOffload>>>,
 }
 
 /// A command that leaves as soon as its session has no use for the input any more.
@@ -185,7 +182,7 @@ impl InputHandover {
     pub fn open(&self, input: &[u8]) {
         let Range { start, end } = addresses(input);
         self.input.set((start, end));
-        self.departing.take();
+        self.pending.take();
     }
 
     /// The requests of the input were executed; the request that is to leave with the input, if
@@ -193,7 +190,7 @@ impl InputHandover {
     #[inline]
     pub fn close(&self) -> Option<Box<PendingOffload>> {
         self.input.set((0, 0));
-        self.departing.take()
+        self.pending.take()
     }
 
     /// Whether the input is little else than this request.
@@ -210,15 +207,15 @@ impl InputHandover {
     }
 
     #[cold]
-    fn load(&self, departing: PendingOffload) {
-        self.departing.set(Some(Box::new(departing)));
+    fn load(&self, pending: PendingOffload) {
+        self.pending.set(Some(Box::new(pending)));
     }
 }
 
 impl PendingOffload {
     /// Leaves with the input that the request was found in.
     #[cold]
-    pub fn set_out(self, input: Vec<u8>) {
+    pub fn submit(self, input: Vec<u8>) {
         let Self { leaving, work, places, sender } = self;
         let args = OwnedArgs::within(input, places);
         work.server.threads.background.run_command(leaving, args, work, sender);
@@ -238,7 +235,7 @@ pub(super) fn is_long(args: Args<'_>) -> bool {
 
 /// Whether a request's size alone is more than a worker should spend on one client.
 #[inline]
-pub fn looks_heavy(args: Args<'_>) -> bool {
+pub fn is_heavy_request(args: Args<'_>) -> bool {
     /// What one more argument costs: a lookup, an entry, a line of reply.
     const ARGUMENT_NS: u64 = 150;
     let count = args.len() as u64;

@@ -55,8 +55,8 @@ pub fn queue_together<'a>(
     if !session.is_undisturbed() {
         return 0;
     }
-    // While it is out of the session more can be put into it, and a gate that asks for it is at
-    // most stricter: then the command goes by itself.
+    // While the queue is out of the session more can be put into it, and a gate that asks for it is
+    // at most stricter: then the command goes by itself.
     let Some(mut multi) = session.multi.take() else { return 0 };
     let mut before = None;
     let mut count = 0;
@@ -70,7 +70,7 @@ pub fn queue_together<'a>(
             evict::prepare(lane, || budget::room_for(flags, args));
             // Of two scripts each says for itself what it does.
             let alike = before.filter(|_| !gates::may_declare(entry));
-            if !gates::admits_batched(lane, session, alike, entry, args) {
+            if !gates::admits_batched(lane, session, alike, entry, (args, location.as_slice())) {
                 break;
             }
             keep(queue, args, Resolved { entry, location }, session.resp, out);

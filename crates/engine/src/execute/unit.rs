@@ -5,7 +5,7 @@
 use std::mem::take;
 
 use commands::Role;
-use keyspace::{Acquisition, HeavyPass, Location, Refusal};
+use keyspace::{Acquisition, HeavyPass, Refusal};
 use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
@@ -114,11 +114,6 @@ impl CommandExecution<'_> {
         Step::Done
     }
 
-    /// Where its keys belong, as far as they were located before.
-    fn known(&self) -> &[Location] {
-        if self.several.is_empty() { self.location.as_slice() } else { self.several }
-    }
-
     fn acquisition(&self, needs: LockSet) -> Acquisition {
         let keyspace = self.lane.shared.keyspace;
         if needs.world {
@@ -127,8 +122,8 @@ impl CommandExecution<'_> {
         Acquisition::of_partitions(keyspace, needs.partitions)
     }
 
-    /// Undoes it all, and waits for the locks that it turned out to need, or for those it had where
-    /// it is to begin elsewhere.
+    /// Undoes the unit, and waits for the locks that it turned out to need, or for those it had
+    /// where it is to begin elsewhere.
     #[cold]
     fn widen(
         &mut self,
@@ -199,7 +194,7 @@ impl CommandExecution<'_> {
             }
             pass = Some(asked);
         }
-        program.set_out(self.session);
+        program.leave_worker(self.session);
         let running = server.begin_long_running(self.lane.ticked_us(), unit.tx.partitions().into());
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
@@ -233,7 +228,7 @@ pub(super) fn conclude(
     program: &mut dyn Program,
     seen: Seen,
 ) {
-    program.leave(session);
+    program.detach(session);
     session.note_reply(entry, seen);
     program.charge(args, lane, session);
     if program.has_failed() {

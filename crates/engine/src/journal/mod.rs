@@ -63,7 +63,7 @@ pub trait JournalReader: Send {
         self.record(lsn, bytes, false);
     }
 
-    /// Whether it keeps what clients of a replica write, which is no part of the stream.
+    /// Whether the reader keeps what clients of a replica write, which is no part of the stream.
     fn keeps_local(&self) -> bool {
         false
     }
@@ -72,7 +72,7 @@ pub trait JournalReader: Send {
     fn demands(&mut self, _: Demand, _len: usize) {}
 
     /// What comes behind this LSN is of this history, or of none.
-    fn stands(&mut self, _: Lsn, _: Option<StreamHistory>) {}
+    fn set_history(&mut self, _: Lsn, _: Option<StreamHistory>) {}
 
     /// Another database is selected behind all it was given: what begins there is to say so.
     /// Without this it is the first one.
@@ -239,7 +239,7 @@ impl Journal {
         if tail.database != 0 {
             attached.reader.selects(tail.database);
         }
-        attached.reader.stands(tail.lsn, tail.history);
+        attached.reader.set_history(tail.lsn, tail.history);
         tail.readers.push(attached);
         self.show_writers(&tail);
         let lsn = tail.lsn;
@@ -301,10 +301,10 @@ impl Journal {
     /// Only a server that meets the demand can hold what the record stores.
     pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8], demand: Demand) -> Lsn {
         let mut tail = self.tail();
-        tail.demand = tail.demand.max(demand);
         if tail.follows {
             return self.append_local(&mut tail, record);
         }
+        tail.demand = tail.demand.max(demand);
         self.append_to(&mut tail, batch, record)
     }
 
@@ -368,7 +368,7 @@ impl Journal {
         let mut tail = self.tail();
         if std::mem::replace(&mut tail.history, history) != history {
             let lsn = tail.lsn;
-            tail.readers.iter_mut().for_each(|attached| attached.reader.stands(lsn, history));
+            tail.readers.iter_mut().for_each(|attached| attached.reader.set_history(lsn, history));
         }
     }
 
@@ -531,7 +531,7 @@ impl Journal {
     }
 
     /// What is told in the place of a reply that saw what is not safe: how that ends is not known.
-    pub fn doubt(&self) -> Refusal {
+    pub fn unknown_outcome(&self) -> Refusal {
         let why = &self.line().failure;
         Refusal::owned(format!(
             "UNSAFE Errors writing to the AOF file: {why}. The command ran, and what it changed or \

@@ -24,7 +24,7 @@ impl Journal {
     /// Behind a stream that had selected another database the first record turns back.
     pub fn set_follows(&self, follows: bool) {
         let mut tail = self.tail();
-        tail.follows = follows;
+        (tail.follows, tail.demand) = (follows, Demand::Nothing);
         self.show_writers(&tail);
         if !follows && tail.database != 0 {
             if !tail.readers.is_empty() {
@@ -72,8 +72,11 @@ impl Journal {
     pub fn append_kept(&self, unit: &[u8], kept: &[u8], database: usize) {
         let mut tail = self.tail();
         tail.lsn += unit.len() as u64;
-        let lsn = tail.lsn;
+        let (lsn, demand) = (tail.lsn, std::mem::take(&mut tail.demand));
         for attached in &mut tail.readers {
+            if demand != Demand::Nothing {
+                attached.reader.demands(demand, unit.len());
+            }
             attached.reader.record_kept(lsn, unit, kept);
             self.await_written(attached);
         }

@@ -9,6 +9,7 @@ use std::ops::Deref;
 use keyspace::{Effects, Propagation};
 use proto::Args;
 use proto::args::encode_command;
+use proto::framing::encode_select;
 
 /// The record of one command that no transaction ran, such as FUNCTION LOAD.
 pub(crate) fn record_of_command(args: Args<'_>) -> Vec<u8> {
@@ -19,8 +20,8 @@ pub(crate) fn record_of_command(args: Args<'_>) -> Vec<u8> {
 
 /// The record that turns to a database.
 pub fn selection(database: usize) -> Vec<u8> {
-    let (mut bytes, number) = (Vec::new(), database.to_string());
-    encode_command([b"SELECT".as_slice(), number.as_bytes()].into_iter(), &mut bytes);
+    let mut bytes = Vec::new();
+    encode_select(database, &mut bytes);
     bytes
 }
 
@@ -151,7 +152,7 @@ impl RecordWriter {
 
     fn select(&mut self, database: usize) {
         if self.database != database {
-            self.bytes.extend_from_slice(&selection(database));
+            encode_select(database, &mut self.bytes);
             self.database = database;
         }
     }

@@ -37,8 +37,8 @@ const SMALL_LIMIT: u64 = 64 << 20;
 
 /// Between two looks where the limit is near and not small, in microseconds: as long as mimalloc
 /// waits before it gives back, and where it does that at once.
-const LOOK_PAUSE_US: i64 = 10_000;
-const LOOK_PAUSE_AT_ONCE_US: i64 = 5_000;
+const CHECK_PAUSE_US: i64 = 10_000;
+const CHECK_PAUSE_AT_ONCE_US: i64 = 5_000;
 
 /// What is free goes back at once from where this part of a limit that is not small lies idle,
 /// until that is half as much. To keep what large values leave for those that come next saves two
@@ -92,16 +92,16 @@ pub struct Budget {
     /// Shut while writes exceed the limit by no more than what is being freed in the background.
     pub(crate) gate: WriteGate,
     /// Bytes that rounds of eviction under way are about to free.
-    pledged: AtomicUsize,
+    reserved: AtomicUsize,
     /// What was in use before the first client came.
     startup: AtomicUsize,
     /// More is in use than may be, after what could be done about it was.
     pub excess: Stopwatch,
-    looks: Mutex<Looks>,
+    checks: Mutex<MemoryChecks>,
     /// How often workers were asked to give back what their allocator holds.
     purges: AtomicU32,
     /// Before that another look would tell nothing new, on the monotonic clock in microseconds.
-    look_due_us: AtomicI64,
+    check_due_us: AtomicI64,
 }
 
 /// What is to be done about memory that lies idle.
@@ -114,8 +114,8 @@ pub struct PurgeAdvice {
 
 /// The latest looks at what the system gave.
 #[derive(Default)]
-struct Looks {
-    /// What it gave beyond what is counted before the first client came.
+struct MemoryChecks {
+    /// What the system gave beyond what is counted before the first client came.
     at_startup: Option<usize>,
     /// The least since it was last judged, and when it will be again.
     least: usize,
@@ -132,14 +132,14 @@ struct Looks {
 }
 
 /// So many bytes that a round is about to free; others need not free them, too.
-pub(crate) struct Pledge<'a> {
+pub(crate) struct Reservation<'a> {
     budget: &'a Budget,
     pub(crate) bytes: usize,
 }
 
-impl Drop for Pledge<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.budget.pledged.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -210,16 +210,16 @@ impl Budget {
         self.missing(more) as u64 <= self.limit() / BUSY_PART
     }
 
-    /// Takes it upon a round to free what is missing, beyond what is about to be freed; `None` if
-    /// that is enough. Of what `garbage` is, nothing need be evicted.
-    pub(crate) fn pledge(&self, more: usize, garbage: usize) -> Option<Pledge<'_>> {
+    /// Reserves what a round is to free: what is missing, beyond what is about to be freed; `None`
+    /// if that is enough. Of what `garbage` is, nothing need be evicted.
+    pub(crate) fn reserve(&self, more: usize, garbage: usize) -> Option<Reservation<'_>> {
         let missing = self.missing(more).saturating_sub(garbage);
-        let pledged = self.pledged.fetch_add(missing, Ordering::Relaxed);
-        let mut pledge = Pledge { budget: self, bytes: missing };
-        let bytes = missing.saturating_sub(pledged);
-        self.pledged.fetch_sub(missing - bytes, Ordering::Relaxed);
-        pledge.bytes = bytes;
-        (bytes > 0).then_some(pledge)
+        let reserved = self.reserved.fetch_add(missing, Ordering::Relaxed);
+        let mut reservation = Reservation { budget: self, bytes: missing };
+        let bytes = missing.saturating_sub(reserved);
+        self.reserved.fetch_sub(missing - bytes, Ordering::Relaxed);
+        reservation.bytes = bytes;
+        (bytes > 0).then_some(reservation)
     }
 
     /// Notes whether anything can be evicted.
@@ -303,52 +303,52 @@ impl Budget {
     }
 
     /// How long to let go by between two looks where the limit is near, in microseconds.
-    pub fn look_pause_us(&self) -> i64 {
-        self.looks().pause_us()
+    pub fn check_pause_us(&self) -> i64 {
+        self.checks().pause_us()
     }
 
     /// Looks at what the system gave if that was not just done; the first look is before the first
     /// client comes. Of several threads that come at the same time one looks.
     #[inline]
     pub fn check(&self, now_us: i64) -> Option<PurgeAdvice> {
-        if self.is_look_due(now_us) { self.check_closely(now_us) } else { None }
+        if self.is_check_due(now_us) { self.check_closely(now_us) } else { None }
     }
 
     #[inline]
-    fn is_look_due(&self, now_us: i64) -> bool {
-        now_us >= self.look_due_us.load(Ordering::Relaxed)
+    fn is_check_due(&self, now_us: i64) -> bool {
+        now_us >= self.check_due_us.load(Ordering::Relaxed)
     }
 
     fn check_closely(&self, now_us: i64) -> Option<PurgeAdvice> {
-        let mut looks = self.looks();
-        if !self.is_look_due(now_us) {
+        let mut checks = self.checks();
+        if !self.is_check_due(now_us) {
             return None;
         }
         let counted = heap::used_exactly() + arena::slack();
-        let Resident { all, of_files } = looks.read_resident(now_us);
+        let Resident { all, of_files } = checks.read_resident(now_us);
         let beyond = all.saturating_sub(of_files + counted);
-        let at_startup = *looks.at_startup.get_or_insert_with(|| {
+        let at_startup = *checks.at_startup.get_or_insert_with(|| {
             self.startup.store(heap::used_exactly(), Ordering::Relaxed);
             beyond
         });
         let idle = beyond.saturating_sub(at_startup);
         let idle_max = if self.is_small() { usize::MAX } else { self.limit() as usize / IDLE_PART };
-        let at_once = looks.turns(idle, idle_max);
-        self.look_due_us.store(now_us + looks.pause_us(), Ordering::Relaxed);
-        Some(PurgeAdvice { purge: looks.wants_purge(idle, now_us), at_once })
+        let at_once = checks.turns(idle, idle_max);
+        self.check_due_us.store(now_us + checks.pause_us(), Ordering::Relaxed);
+        Some(PurgeAdvice { purge: checks.wants_purge(idle, now_us), at_once })
     }
 
     /// The resident set, as it was a tenth of a second ago at the latest; that of this moment where
     /// so many bytes are in use that it cannot be true any more.
     pub fn resident(&self, now_us: i64, used: usize) -> Resident {
-        let mut looks = self.looks();
-        match looks.resident {
+        let mut checks = self.checks();
+        match checks.resident {
             Some((read_us, resident))
                 if now_us - read_us < RESIDENT_US && resident.all >= resident.of_files + used =>
             {
                 resident
             }
-            _ => looks.read_resident(now_us),
+            _ => checks.read_resident(now_us),
         }
     }
 
@@ -362,15 +362,15 @@ impl Budget {
         self.purges.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn looks(&self) -> MutexGuard<'_, Looks> {
-        self.looks.lock().expect("no critical section here panics")
+    fn checks(&self) -> MutexGuard<'_, MemoryChecks> {
+        self.checks.lock().expect("no critical section here panics")
     }
 }
 
-impl Looks {
+impl MemoryChecks {
     /// How long to let go by until the next look.
     fn pause_us(&self) -> i64 {
-        if self.at_once { LOOK_PAUSE_AT_ONCE_US } else { LOOK_PAUSE_US }
+        if self.at_once { CHECK_PAUSE_AT_ONCE_US } else { CHECK_PAUSE_US }
     }
 
     /// The resident set of this moment.
@@ -445,17 +445,19 @@ fn limit_in_bytes(config: &Config) -> u64 {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{Budget, LOOK_PAUSE_US, Looks, RELEASE_AT_ONCE_US, RELEASE_US, RELEASED_FROM};
+    use super::{
+        Budget, CHECK_PAUSE_US, MemoryChecks, RELEASE_AT_ONCE_US, RELEASE_US, RELEASED_FROM,
+    };
 
     #[test]
     fn what_lies_idle_is_asked_for_once_and_again_only_where_there_is_more() {
-        let mut looks = Looks::default();
+        let mut checks = MemoryChecks::default();
         let mut now_us = 0;
         // For so long that it is judged at least once what it is now.
         let mut wants = |overhead| {
             (0..20).fold(false, |is_wanted, _| {
                 now_us += RELEASE_US / 20;
-                looks.wants_purge(overhead, now_us) | is_wanted
+                checks.wants_purge(overhead, now_us) | is_wanted
             })
         };
         assert!(!wants(RELEASED_FROM));
@@ -476,20 +478,20 @@ mod tests {
 
     #[test]
     fn what_is_free_goes_back_at_once_while_much_lies_idle() {
-        let mut looks = Looks::default();
+        let mut checks = MemoryChecks::default();
         let idle = [10, 80, 81, 300, 41, 40, 80];
-        let turns = idle.map(|idle| looks.turns(idle, 80));
+        let turns = idle.map(|idle| checks.turns(idle, 80));
         assert_eq!(turns, [None, None, Some(true), None, None, Some(false), None]);
     }
 
     #[test]
     fn where_it_goes_back_at_once_more_that_lies_idle_is_asked_for_at_once() {
-        let mut looks = Looks::default();
-        assert_eq!(looks.turns(20 * RELEASED_FROM, 10 * RELEASED_FROM), Some(true));
+        let mut checks = MemoryChecks::default();
+        assert_eq!(checks.turns(20 * RELEASED_FROM, 10 * RELEASED_FROM), Some(true));
         // Evicting adds to it, and none of it comes back.
         let asked = (1..=100).filter(|look| {
             let (idle, now_us) = (look * RELEASED_FROM, (*look as i64) * RELEASE_AT_ONCE_US);
-            looks.wants_purge(idle, now_us)
+            checks.wants_purge(idle, now_us)
         });
         assert!(asked.count() > 10, "in the two seconds that one purge takes elsewhere");
     }
@@ -497,8 +499,8 @@ mod tests {
     #[test]
     fn a_look_right_after_another_is_none() {
         let budget = Budget::default();
-        let looks = [0, 1, LOOK_PAUSE_US - 1, LOOK_PAUSE_US, LOOK_PAUSE_US + 1, i64::MAX / 2];
-        let looked = looks.map(|now_us| budget.check(now_us).is_some());
+        let checks = [0, 1, CHECK_PAUSE_US - 1, CHECK_PAUSE_US, CHECK_PAUSE_US + 1, i64::MAX / 2];
+        let looked = checks.map(|now_us| budget.check(now_us).is_some());
         assert_eq!(looked, [true, false, false, true, false, true]);
     }
 
@@ -509,16 +511,16 @@ mod tests {
         let missing = |more| budget.missing(more);
         // Whatever else is allocated meanwhile is little beside this.
         const MORE: usize = 1 << 40;
-        let first = budget.pledge(MORE, 0).expect("more is missing");
+        let first = budget.reserve(MORE, 0).expect("more is missing");
         assert!(first.bytes >= MORE - 1 && missing(MORE) >= MORE - 1);
-        let second = budget.pledge(3 * MORE, 0).expect("as much again, and more");
+        let second = budget.reserve(3 * MORE, 0).expect("as much again, and more");
         assert!((2 * MORE - (MORE >> 4)..2 * MORE + (MORE >> 4)).contains(&second.bytes));
-        assert!(budget.pledge(2 * MORE, 0).is_none(), "others free that");
+        assert!(budget.reserve(2 * MORE, 0).is_none(), "others free that");
         drop(first);
         drop(second);
-        assert!(budget.pledge(MORE, 0).is_some());
-        assert!(budget.pledge(MORE, 2 * MORE).is_none(), "it is being freed already");
-        assert_eq!(budget.pledged.load(Ordering::Relaxed), 0);
+        assert!(budget.reserve(MORE, 0).is_some());
+        assert!(budget.reserve(MORE, 2 * MORE).is_none(), "it is being freed already");
+        assert_eq!(budget.reserved.load(Ordering::Relaxed), 0);
     }
 
     #[test]

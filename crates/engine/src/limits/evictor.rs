@@ -45,7 +45,7 @@ impl Evictor {
     }
 
     /// What was found by another rule is worth nothing.
-    pub(crate) fn turn_to(&mut self, rule: Option<EvictionPolicy>) {
+    pub(crate) fn set_policy(&mut self, rule: Option<EvictionPolicy>) {
         if self.rule != rule {
             self.rule = rule;
             self.weights = Weights::default();

@@ -53,4 +53,10 @@ impl GateState {
             log_gate: WriteGate::default(),
         }
     }
+
+    /// What has no room at present for what writes would leave on a disk.
+    #[inline]
+    pub fn closed_write_gate(&self) -> Option<&WriteGate> {
+        [&self.snapshot_gate, &self.log_gate].into_iter().find(|gate| gate.is_closed())
+    }
 }

@@ -5,9 +5,11 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use base::Clock;
+use commands::Flags;
 use keyspace::Refusal;
 
 use crate::runtime::log::{Log, log_notice};
+use crate::table::flag_set::FlagSet;
 
 /// What a client gets that comes too early.
 pub const LOADING: Refusal = Refusal::error("LOADING Redis is loading the dataset in memory");
@@ -69,6 +71,18 @@ impl Loading {
     /// Whether data are loaded beside those that are served (`async_loading`).
     pub fn is_beside(&self) -> bool {
         self.is_beside.load(Ordering::Relaxed)
+    }
+
+    /// LOADING: whether commands with these flags are refused, all of them.
+    #[inline]
+    pub(crate) fn refuses(&self, flags: impl FnOnce() -> FlagSet) -> bool {
+        (self.is_on() || self.is_beside()) && self.is_in_the_way_of(flags())
+    }
+
+    #[cold]
+    fn is_in_the_way_of(&self, flags: FlagSet) -> bool {
+        self.is_on() && !flags.all.has(Flags::LOADING)
+            || self.is_beside() && flags.any.has(Flags::NO_ASYNC_LOADING)
     }
 
     /// Data are loaded beside those that are served, or no more.

@@ -21,7 +21,7 @@ struct RunningCommand {
     since_us: i64,
     /// In rising order.
     partitions: PartitionSet,
-    /// Whether it has given its locks back and waits.
+    /// Whether the command has given its locks back and waits.
     is_paused: bool,
 }
 

@@ -92,7 +92,7 @@ impl PeakMemory {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// When it was used, in Unix seconds.
+    /// When the peak was reached, in Unix seconds.
     pub fn time(&self) -> i64 {
         self.time.load(Ordering::Relaxed)
     }

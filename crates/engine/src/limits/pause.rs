@@ -8,7 +8,7 @@
 //! first, and then looks for a pause. So one of two sees the other, and what a pause holds is over
 //! when it is answered.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::Duration;
@@ -21,22 +21,29 @@ use keyspace::Keyspace;
 /// The state of CLIENT PAUSE.
 pub struct Pause {
     keyspace: &'static Keyspace,
-    /// Until when something is held; for all threads that ask on their way.
+    /// Until when something is held, and until when everything is; for all threads that ask on
+    /// their way.
     until: AtomicI64,
-    all_commands: AtomicBool,
+    all_until: AtomicI64,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The pause that was answered: until when it lasts, and whether it is of all commands.
-    until: UnixMillis,
-    all_commands: bool,
+    /// The pause that was answered, which goes as a whole when it is over or ended.
+    answered: Option<AnsweredPause>,
     /// Those that wait for what was let pass before them: they last until they are answered.
     pending: Vec<Unanswered>,
     /// The number of the next one.
     next: u64,
     waiting: Wakers,
+}
+
+/// A pause of a client that was answered.
+#[derive(Clone, Copy)]
+struct AnsweredPause {
+    until: UnixMillis,
+    all_commands: bool,
 }
 
 /// A pause that is on and not yet answered.
@@ -64,8 +71,8 @@ impl Drop for Ticket {
 
 impl Pause {
     pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
-        let (until, all_commands) = (AtomicI64::new(0), AtomicBool::new(false));
-        Self { keyspace, until, all_commands, state: Mutex::default() }
+        let (until, all_until) = (AtomicI64::new(0), AtomicI64::new(0));
+        Self { keyspace, until, all_until, state: Mutex::default() }
     }
 
     /// Pauses until the ticket is confirmed or dropped.
@@ -92,15 +99,14 @@ impl Pause {
     pub fn end(&self) {
         let mut state = self.lock();
         state.pending.retain(|pending| pending.is_own);
-        state.until = 0;
+        state.answered = None;
         self.publish(&mut state);
     }
 
     /// Says what is held from now on; waiters look again.
     fn publish(&self, state: &mut State) {
-        let until = if state.pending.is_empty() { state.until } else { UnixMillis::MAX };
-        let all = state.all_commands || state.pending.iter().any(|it| it.all_commands);
-        self.all_commands.store(all, Ordering::Relaxed);
+        let (until, all_until) = state.ends();
+        self.all_until.store(all_until, Ordering::Relaxed);
         self.until.store(until, Ordering::Relaxed);
         // While writes are held the data stand still, for clients that only read, too.
         self.keyspace.settings().expiry_held_until.store(until, Ordering::Relaxed);
@@ -114,38 +120,49 @@ impl Pause {
     }
 
     /// Whether commands that write are held.
-    pub fn holds_writes(&self, now: UnixMillis) -> bool {
-        self.may_hold() && self.holds(Flags::WRITE, now)
+    pub fn holds_writes(&self, now: impl FnOnce() -> UnixMillis) -> bool {
+        self.holds(|| Flags::WRITE, now)
     }
 
     /// Whether a command with these flags is held.
+    #[inline]
+    pub(crate) fn holds(
+        &self,
+        flags: impl FnOnce() -> Flags,
+        now: impl FnOnce() -> UnixMillis,
+    ) -> bool {
+        self.may_hold() && self.holds_at(flags(), now())
+    }
+
     #[cold]
-    pub fn holds(&self, flags: Flags, now: UnixMillis) -> bool {
+    fn holds_at(&self, flags: Flags, now: UnixMillis) -> bool {
         if self.time_left(now).is_none() {
             // Over: no session has to ask again, unless a new pause has just begun.
             let mut state = self.lock();
-            if state.pending.is_empty() && state.until <= now {
-                state.until = 0;
+            let is_over = state.answered.is_none_or(|answered| answered.until <= now);
+            if state.pending.is_empty() && is_over {
+                state.answered = None;
                 self.publish(&mut state);
             }
             return false;
         }
         flags.has(Flags::WRITE)
             || flags.has(Flags::MAY_REPLICATE)
-            || self.all_commands.load(Ordering::Relaxed)
+            || time_left(&self.all_until, now).is_some()
     }
 
     /// How long something is held, if it is.
     fn time_left(&self, now: UnixMillis) -> Option<Duration> {
-        let left = self.until.load(Ordering::Relaxed).saturating_sub(now);
-        u64::try_from(left).ok().filter(|&left| left > 0).map(Duration::from_millis)
+        time_left(&self.until, now)
     }
 
-    /// How long a session has to wait on, if it has; the session is woken when pauses change.
+    /// How long a session has to wait before it asks again, if it has; the session is woken when
+    /// pauses change. What is held with everything may be let go before what writes is.
     pub fn await_end(&self, waker: &Waker, now: UnixMillis) -> Option<Duration> {
         // Queued first: a pause that ends between the two still wakes it.
         self.lock().waiting.add(waker);
-        self.time_left(now)
+        let all_left = time_left(&self.all_until, now);
+        self.time_left(now).map(|left| all_left.map_or(left, |all_left| left.min(all_left)))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -159,18 +176,76 @@ impl Ticket {
     pub fn confirm(self, now: UnixMillis, until: UnixMillis) {
         let mut state = self.pause.lock();
         if let Some(Unanswered { all_commands, .. }) = state.take(self.number) {
-            let was_on = state.until > now;
-            state.all_commands = all_commands || was_on && state.all_commands;
-            state.until = if was_on { until.max(state.until) } else { until };
+            let before = state.answered.filter(|answered| answered.until > now);
+            state.answered = Some(AnsweredPause {
+                until: before.map_or(until, |before| until.max(before.until)),
+                all_commands: all_commands || before.is_some_and(|before| before.all_commands),
+            });
             self.pause.publish(&mut state);
         }
     }
 }
 
 impl State {
+    /// Until when something is held, and until when everything is; 0 if nothing is.
+    fn ends(&self) -> (UnixMillis, UnixMillis) {
+        let pending = self.pending.iter().map(|pending| (UnixMillis::MAX, pending.all_commands));
+        let answered = self.answered.map(|answered| (answered.until, answered.all_commands));
+        pending.chain(answered).fold((0, 0), |(until, all_until), (end, all_commands)| {
+            (until.max(end), if all_commands { all_until.max(end) } else { all_until })
+        })
+    }
+
     /// Takes one that is pending, if it is there.
     fn take(&mut self, number: u64) -> Option<Unanswered> {
         let place = self.pending.iter().position(|pending| pending.number == number)?;
         Some(self.pending.remove(place))
+    }
+}
+
+/// How long it is until then.
+fn time_left(until: &AtomicI64, now: UnixMillis) -> Option<Duration> {
+    let left = until.load(Ordering::Relaxed).saturating_sub(now);
+    u64::try_from(left).ok().filter(|&left| left > 0).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use commands::Flags;
+    use keyspace::{Keyspace, Options};
+
+    use super::Pause;
+
+    const READS: Flags = Flags::READONLY;
+
+    #[test]
+    fn a_pause_of_all_commands_is_over_with_its_own_time_whatever_else_is_paused() {
+        let keyspace = Keyspace::leak(Options::new());
+        let pause: &Pause = Box::leak(Box::new(Pause::new(keyspace)));
+        pause.begin(true).confirm(0, 50);
+        assert!(pause.holds_at(READS, 49) && pause.holds_at(Flags::WRITE, 49));
+        // The server's own pause begins while nobody has seen that the other one is over, or
+        // before: it is one of writes.
+        let own = pause.begin_own();
+        assert!(pause.holds_at(READS, 49) && !pause.holds_at(READS, 50));
+        let waits = |now| pause.await_end(Waker::noop(), now);
+        assert_eq!(waits(40), Some(Duration::from_millis(10)), "a reader asks again then");
+        assert!(waits(50) > Some(Duration::from_secs(1)) && pause.holds_at(Flags::WRITE, 50));
+        // A client ends its own, and not that of the server.
+        pause.begin(true).confirm(60, 1000);
+        assert!(pause.holds_at(READS, 60));
+        pause.end();
+        assert!(!pause.holds_at(READS, 60) && pause.holds_at(Flags::WRITE, 60));
+        drop(own);
+        assert!(!pause.may_hold());
+        // As in Redis all commands stay held where a longer pause of writes follows in time.
+        pause.begin(true).confirm(100, 200);
+        pause.begin(false).confirm(150, 300);
+        assert!(pause.holds_at(READS, 299) && !pause.holds_at(READS, 300));
+        pause.begin(false).confirm(300, 400);
+        assert!(!pause.holds_at(READS, 350) && pause.holds_at(Flags::WRITE, 350));
     }
 }

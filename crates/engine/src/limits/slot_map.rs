@@ -88,7 +88,7 @@ pub(crate) struct SlotQuery {
     /// Whether the client has said READONLY.
     pub(crate) is_readonly: bool,
     /// Whether the client brings the slot from another node.
-    pub(crate) brings: bool,
+    pub(crate) is_importing: bool,
     /// Whether the keys of an open slot are sent on.
     pub(crate) is_migrate: bool,
     pub(crate) is_encrypted: bool,
@@ -200,7 +200,7 @@ impl SlotMap {
 
     /// Why a request does not run here.
     pub(crate) fn refuse(&self, query: SlotQuery) -> Option<Refusal> {
-        if query.brings {
+        if query.is_importing {
             return None;
         }
         let Some(owner) = self.owner(query.slot) else { return Some(NOT_SERVED) };

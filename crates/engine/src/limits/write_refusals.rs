@@ -56,12 +56,12 @@ impl WriteRefusals {
     /// Whether a disk on which data cannot be kept is a reason.
     pub fn is_disk_failing(&self, config: &Config) -> bool {
         let reasons = self.0.load(Ordering::Relaxed);
-        reasons != 0 && those_that_stop(reasons, config) & (SNAPSHOT_FAILED | LOG_FAILED) != 0
+        reasons != 0 && stopping_reasons(reasons, config) & (SNAPSHOT_FAILED | LOG_FAILED) != 0
     }
 
-    /// Whether only the primary may write here.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & READ_ONLY != 0
+    /// READONLY: whether a command with these flags is refused as only the primary may write here.
+    pub(crate) fn refuses_as_replica(&self, flags: Flags) -> bool {
+        is_primarys_alone(self.0.load(Ordering::Relaxed), flags)
     }
 
     /// Whether there is any.
@@ -87,7 +87,7 @@ impl WriteRefusals {
     pub(crate) fn active(&self, config: &Config) -> ActiveRefusals {
         match self.0.load(Ordering::Relaxed) {
             0 => ActiveRefusals(0),
-            reasons => ActiveRefusals(those_that_stop(reasons, config)),
+            reasons => ActiveRefusals(stopping_reasons(reasons, config)),
         }
     }
 }
@@ -132,16 +132,19 @@ fn judge(reasons: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Re
     if reasons & SNAPSHOT_FAILED != 0 {
         return Some(MISCONF);
     }
-    let writes = flags.has(Flags::WRITE);
-    if reasons & FEW_REPLICAS != 0 && writes {
+    if reasons & FEW_REPLICAS != 0 && flags.has(Flags::WRITE) {
         return Some(NOREPLICAS);
     }
-    (reasons & READ_ONLY != 0 && writes).then_some(READONLY)
+    is_primarys_alone(reasons, flags).then_some(READONLY)
+}
+
+fn is_primarys_alone(reasons: u32, flags: Flags) -> bool {
+    reasons & READ_ONLY != 0 && flags.has(Flags::WRITE)
 }
 
 /// A snapshot that failed stops writes where that is configured.
 #[cold]
-fn those_that_stop(reasons: u32, config: &Config) -> u32 {
+fn stopping_reasons(reasons: u32, config: &Config) -> u32 {
     let is_strict = config.get(STOP_WRITES_ON_BGSAVE_ERROR) && !config.get(SAVE).is_empty();
     if is_strict { reasons } else { reasons & !SNAPSHOT_FAILED }
 }

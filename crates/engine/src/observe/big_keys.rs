@@ -18,7 +18,7 @@ pub struct BigKey {
     pub key: Vec<u8>,
     /// Its type, as TYPE names it.
     pub kind: &'static str,
-    /// What it takes, as MEMORY USAGE tells it.
+    /// What the key takes, as MEMORY USAGE tells it.
     pub bytes: u64,
     /// How many elements it has, if its type has any.
     pub elements: Option<u64>,
@@ -37,7 +37,12 @@ impl BigKeyReports {
     }
 
     /// Looks at the keys that may be the biggest, on a background thread of this lane.
-    pub fn look(&self, keyspace: &'static Keyspace, lane: usize, by: BigKeyMetric) -> Vec<BigKey> {
+    pub fn collect(
+        &self,
+        keyspace: &'static Keyspace,
+        lane: usize,
+        by: BigKeyMetric,
+    ) -> Vec<BigKey> {
         let mut access = BackgroundAccess::wait(keyspace);
         let mut found = Vec::new();
         for (database, key) in keyspace.big_key_candidates(by) {

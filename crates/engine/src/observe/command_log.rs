@@ -17,6 +17,7 @@ use config::settings::{
 use proto::Args;
 
 use crate::clients::registry::Client;
+use crate::observe::execution::Execution;
 use crate::observe::redact;
 use crate::table::command_table::CommandEntry;
 
@@ -39,17 +40,13 @@ pub enum CommandLogType {
     LargeReply,
 }
 
-/// A command that ran, and what it cost.
+/// The client that had a command run, and the time.
 #[derive(Clone, Copy)]
-pub(crate) struct Execution<'a> {
-    /// The client; none if a script called it.
+pub(crate) struct Caller<'a> {
+    /// The client; none of a script's call or a primary's stream.
     pub(crate) client: Option<&'a Client>,
     /// Unix time in seconds.
     pub(crate) time_s: i64,
-    pub(crate) entry: &'a CommandEntry,
-    pub(crate) args: Args<'a>,
-    pub(crate) micros: u64,
-    pub(crate) reply_bytes: u64,
 }
 
 /// A command on its way into the logs.
@@ -127,8 +124,8 @@ impl CommandLog {
 
     /// Notes a command where it is remarkable.
     #[cold]
-    pub(crate) fn record(&self, config: &Config, execution: Execution<'_>) {
-        if let Some(remark) = self.describe(config, execution) {
+    pub(crate) fn record(&self, config: &Config, execution: Execution<'_>, caller: Caller<'_>) {
+        if let Some(remark) = self.describe(config, execution, caller) {
             self.enter(&remark);
         }
     }
@@ -138,8 +135,9 @@ impl CommandLog {
         &self,
         config: &Config,
         execution: Execution<'_>,
+        Caller { client, time_s }: Caller<'_>,
     ) -> Option<PendingEntry> {
-        let Execution { client, time_s, entry, args, micros, reply_bytes } = execution;
+        let Execution { entry, args, micros, reply_bytes } = execution;
         let costs = [micros, request_bytes(args), reply_bytes];
         let is_wanted = !entry.spec.flags.has(Flags::SKIP_SLOWLOG)
             && self.logs.iter().zip(costs).any(|(log, cost)| log.takes(cost));

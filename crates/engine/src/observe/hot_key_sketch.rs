@@ -13,14 +13,13 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock};
 
 use base::Random;
-use proto::Args;
 use smallvec::SmallVec;
 use structs::heavy_hitters::HeavyHitters;
 
+use super::execution::Execution;
 use super::hot_keys::request_bytes;
 use super::key_prefixes::PrefixRule;
 use crate::runtime::lanes::MAX_WORKERS;
-use crate::table::command_table::CommandEntry;
 use crate::table::request_keys;
 
 /// After so many microseconds what was noted counts half.
@@ -67,7 +66,7 @@ pub struct HotKey {
     pub database: usize,
     /// Its name.
     pub key: Vec<u8>,
-    /// What it takes each second: requests, bytes or microseconds.
+    /// What the key takes each second: requests, bytes or microseconds.
     pub per_second: f64,
     /// Which part that is of what all keys take.
     pub share: f64,
@@ -75,11 +74,8 @@ pub struct HotKey {
 
 /// A request that is looked at.
 pub(crate) struct SampledRequest<'a> {
-    pub(crate) entry: &'static CommandEntry,
-    pub(crate) args: Args<'a>,
+    pub(crate) execution: Execution<'a>,
     pub(crate) database: usize,
-    pub(crate) micros: u64,
-    pub(crate) reply_bytes: u64,
     pub(crate) now_us: i64,
 }
 
@@ -227,8 +223,8 @@ impl WorkerSketch {
     }
 
     fn note(&mut self, ratio: u64, prefixes: &PrefixRule, sampled: &SampledRequest<'_>) {
-        let args = sampled.args;
-        let Ok(keys) = request_keys::find(sampled.entry, args) else { return };
+        let Execution { entry, args, micros, reply_bytes } = sampled.execution;
+        let Ok(keys) = request_keys::find(entry, args) else { return };
         if keys.is_empty() {
             return;
         }
@@ -236,8 +232,8 @@ impl WorkerSketch {
         let step = keys.len().div_ceil(KEYS_MOST);
         let first = self.random.below(step as u64) as usize;
         let all = keys.len() as u64;
-        let bytes = request_bytes(args) + sampled.reply_bytes;
-        let of_all = [all, bytes, sampled.micros, all].map(|weight| weight * ratio);
+        let bytes = request_bytes(args) + reply_bytes;
+        let of_all = [all, bytes, micros, all].map(|weight| weight * ratio);
         for (weights, of_all) in self.weights.iter_mut().zip(of_all) {
             weights.total = weights.total.saturating_add(of_all);
         }
@@ -278,7 +274,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use proto::OwnedArgs;
 
-    use super::{GAP_WHILE_OFF, HALF_LIFE_US, HotBy, HotKeySketch, PrefixRule, SampledRequest};
+    use super::{
+        Execution, GAP_WHILE_OFF, HALF_LIFE_US, HotBy, HotKeySketch, PrefixRule, SampledRequest,
+    };
     use crate::testing;
 
     const SECOND: i64 = 1_000_000;
@@ -287,8 +285,8 @@ mod tests {
         let owned: OwnedArgs = words.iter().map(|word| word.as_bytes()).collect();
         let entry = testing::entry(words[0]);
         let args = owned.as_args();
-        let (database, micros, reply_bytes) = (3, 10, 100);
-        sketch.note(lane, &SampledRequest { entry, args, database, micros, reply_bytes, now_us })
+        let execution = Execution { entry, args, micros: 10, reply_bytes: 100 };
+        sketch.note(lane, &SampledRequest { execution, database: 3, now_us })
     }
 
     fn begun(ratio: u32) -> HotKeySketch {

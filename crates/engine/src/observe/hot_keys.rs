@@ -13,8 +13,8 @@ use base::{CpuTime, Random};
 use proto::Args;
 use structs::heavy_hitters::HeavyHitters;
 
+use crate::observe::execution::Execution;
 use crate::runtime::lanes::MAX_WORKERS;
-use crate::table::command_table::CommandEntry;
 use crate::table::request_keys;
 
 /// A summary holds so many keys for each that is to be told: the more, the surer.
@@ -40,11 +40,11 @@ pub struct HotKeySettings {
 
 /// What a session found.
 pub struct HotKeyReport {
-    /// What it was asked.
+    /// What the session was asked.
     pub settings: HotKeySettings,
-    /// Whether it goes on.
+    /// Whether the session goes on.
     pub is_active: bool,
-    /// When it began, in Unix milliseconds.
+    /// When the session began, in Unix milliseconds.
     pub started_ms: i64,
     /// How long it lasted until now.
     pub duration_ms: i64,
@@ -76,7 +76,7 @@ struct HotKeySession {
     number: u64,
     settings: HotKeySettings,
     at_start: UsageSample,
-    /// When it ended, on the monotonic clock, and what had been used then.
+    /// When the session ended, on the monotonic clock, and what had been used then.
     ended: Option<(i64, UsageSample)>,
 }
 
@@ -129,10 +129,7 @@ impl HotKeys {
     pub(crate) fn note(
         &self,
         lane: usize,
-        entry: &CommandEntry,
-        args: Args<'_>,
-        micros: u64,
-        reply_bytes: u64,
+        Execution { entry, args, micros, reply_bytes }: Execution<'_>,
     ) {
         let Some(own) = self.rows.get(lane) else { return };
         let mut row = lock(own);

@@ -41,7 +41,7 @@ pub struct KeyTotals {
 /// What a survey found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrefixStats {
-    /// When it ended, in Unix milliseconds.
+    /// When the survey ended, in Unix milliseconds.
     pub ended_ms: UnixMillis,
     /// The prefixes with their keys, those that take most first.
     pub prefixes: Vec<(Box<[u8]>, KeyTotals)>,

@@ -16,8 +16,12 @@ const SAMPLES: usize = 160;
 /// What was slow lately.
 pub struct LatencyMonitor {
     threshold_us: AtomicU64,
-    events: Mutex<BTreeMap<&'static str, LatencyEvent>>,
+    events: Mutex<LatencyEvents>,
 }
+
+/// Events by their names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LatencyEvents(BTreeMap<&'static str, LatencyEvent>);
 
 /// The latest samples of one event.
 #[derive(Clone, Debug, Default)]
@@ -58,8 +62,16 @@ impl LatencyMonitor {
     /// Notes a command that took too long.
     #[cold]
     pub(crate) fn note_command(&self, clock: &Clock, flags: Flags, micros: u64) {
-        let event = if flags.has(Flags::FAST) { "fast-command" } else { "command" };
-        self.record(clock, event, micros);
+        self.events().note_command(clock, flags, micros);
+    }
+
+    /// Enters events that were kept until they were final.
+    #[cold]
+    pub(crate) fn enter(&self, kept: &LatencyEvents) {
+        let mut events = self.events();
+        for (name, event) in &kept.0 {
+            event.samples.iter().for_each(|sample| events.add(name, *sample));
+        }
     }
 
     /// Notes an event, if it took as long as is to be noted.
@@ -79,34 +91,33 @@ impl LatencyMonitor {
 
     #[cold]
     fn record(&self, clock: &Clock, event: &'static str, micros: u64) {
-        let sample = Sample { time: clock.now_ms().div_euclid(1000), latency: micros / 1000 };
-        self.events().entry(event).or_default().add(sample);
+        self.events().add(event, Sample::now(clock, micros));
     }
 
     /// The events that were noted, by name.
     pub fn all(&self) -> Vec<(&'static str, LatencyEvent)> {
-        self.events().iter().map(|(name, event)| (*name, event.clone())).collect()
+        self.events().0.iter().map(|(name, event)| (*name, event.clone())).collect()
     }
 
     /// One event.
     pub fn event(&self, name: &[u8]) -> Option<LatencyEvent> {
-        self.events().iter().find(|(own, _)| is(own, name)).map(|(_, event)| event.clone())
+        self.events().0.iter().find(|(own, _)| is(own, name)).map(|(_, event)| event.clone())
     }
 
     /// Forgets all events; how many there were.
     pub fn reset_all(&self) -> usize {
-        std::mem::take(&mut *self.events()).len()
+        std::mem::take(&mut self.events().0).len()
     }
 
     /// Forgets an event; whether there was one.
     pub fn reset(&self, name: &[u8]) -> bool {
         let mut events = self.events();
-        let before = events.len();
-        events.retain(|own, _| !is(own, name));
-        events.len() < before
+        let before = events.0.len();
+        events.0.retain(|own, _| !is(own, name));
+        events.0.len() < before
     }
 
-    fn events(&self) -> MutexGuard<'_, BTreeMap<&'static str, LatencyEvent>> {
+    fn events(&self) -> MutexGuard<'_, LatencyEvents> {
         self.events.lock().expect("no critical section here panics")
     }
 }
@@ -115,14 +126,40 @@ fn is(own: &str, name: &[u8]) -> bool {
     own.as_bytes().eq_ignore_ascii_case(name)
 }
 
+impl LatencyEvents {
+    /// Notes a command that took too long.
+    pub(crate) fn note_command(&mut self, clock: &Clock, flags: Flags, micros: u64) {
+        let name = if flags.has(Flags::FAST) { "fast-command" } else { "command" };
+        self.add(name, Sample::now(clock, micros));
+    }
+
+    /// Whether there are none.
+    pub(crate) fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn add(&mut self, name: &'static str, sample: Sample) {
+        self.0.entry(name).or_default().add(sample);
+    }
+}
+
+impl Sample {
+    fn now(clock: &Clock, micros: u64) -> Self {
+        Self { time: clock.now_ms().div_euclid(1000), latency: micros / 1000 }
+    }
+}
+
 impl LatencyEvent {
+    /// Adds a sample, which others may have come before that are of a later second.
     fn add(&mut self, sample: Sample) {
         self.longest = self.longest.max(sample.latency);
-        match self.samples.back_mut() {
-            Some(last) if last.time == sample.time => {
-                last.latency = last.latency.max(sample.latency);
+        let before = self.samples.iter().rposition(|other| other.time <= sample.time);
+        match before {
+            Some(place) if self.samples[place].time == sample.time => {
+                let latency = &mut self.samples[place].latency;
+                *latency = sample.latency.max(*latency);
             }
-            _ => self.samples.push_back(sample),
+            _ => self.samples.insert(before.map_or(0, |place| place + 1), sample),
         }
         if self.samples.len() > SAMPLES {
             self.samples.pop_front();
@@ -134,7 +171,7 @@ impl LatencyEvent {
 mod tests {
     use base::time::Clock;
 
-    use super::{LatencyMonitor, SAMPLES, Sample};
+    use super::{Flags, LatencyEvents, LatencyMonitor, SAMPLES, Sample};
 
     #[test]
     fn a_second_keeps_its_longest() {
@@ -149,6 +186,27 @@ mod tests {
         assert_eq!(Vec::from(event.samples), samples);
         assert_eq!(event.longest, 30);
         assert!(monitor.reset(b"command") && !monitor.reset(b"command"));
+    }
+
+    #[test]
+    fn what_is_entered_late_stands_in_its_second() {
+        let (monitor, clock) = (LatencyMonitor::new(), Clock::manual(5_000));
+        let mut kept = LatencyEvents::default();
+        kept.note_command(&clock, Flags::WRITE, 9_000);
+        kept.note_command(&clock, Flags::FAST, 3_000);
+        clock.advance(1000);
+        kept.note_command(&clock, Flags::WRITE, 4_000);
+        clock.advance(1000);
+        for micros in [8_000, 2_000] {
+            monitor.record(&clock, "command", micros);
+            monitor.enter(&kept);
+        }
+        let samples = |name: &[u8]| {
+            let event = monitor.event(name).unwrap();
+            event.samples.iter().map(|it| (it.time, it.latency)).collect::<Vec<_>>()
+        };
+        assert_eq!(samples(b"command"), [(5, 9), (6, 4), (7, 8)]);
+        assert_eq!(samples(b"fast-command"), [(5, 3)]);
     }
 
     #[test]

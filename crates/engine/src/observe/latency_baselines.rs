@@ -18,10 +18,10 @@ const WINDOW_CALLS_MIN: u64 = 100;
 /// From so many windows the best is learned before anything strays from it.
 const WARMUP_WINDOWS: u32 = 6;
 
-/// A command strays that takes so many times its best,
+/// A command strays that takes so many times its best, and `REGRESSION_MIN_US` more.
 const REGRESSION_FACTOR: f64 = 4.0;
 
-/// and so many microseconds more: what is less is noise of the machine.
+/// Fewer microseconds than this above its best are noise of the machine.
 const REGRESSION_MIN_US: f64 = 200.0;
 
 /// A command that strayed is itself again below so many times its best.
@@ -52,7 +52,7 @@ pub struct BaselineFigures {
     pub p99_us: f64,
     /// The best of that.
     pub best_p99_us: f64,
-    /// Whether it strays now.
+    /// Whether the command's latency strays now.
     pub is_regressed: bool,
     /// How often it began to.
     pub regressions: u64,

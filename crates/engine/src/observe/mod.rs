@@ -4,6 +4,7 @@
 
 pub mod big_keys;
 pub mod command_log;
+pub mod execution;
 pub mod hot_key_sketch;
 pub mod hot_keys;
 pub mod key_prefixes;

@@ -3,7 +3,8 @@
 //! Invariant: commands are known by their declaration, so renaming one does not lay its secrets
 //! open.
 
-use commands::Group;
+use commands::Secrets;
+use commands::arguments::is;
 use commands::keys::BeginSearch;
 use config::ConfigOption;
 use proto::Args;
@@ -20,23 +21,21 @@ pub fn redacted<'a>(entry: &CommandEntry, args: Args<'a>, index: usize) -> &'a [
 }
 
 fn is_secret(entry: &CommandEntry, args: Args<'_>, index: usize) -> bool {
-    match (entry.spec.group, entry.spec.name) {
-        (Group::Connection, "AUTH") => index >= 1,
-        (Group::Connection, "HELLO") => {
-            let credentials = args.iter().position(|word| word.eq_ignore_ascii_case(b"AUTH"));
-            credentials.is_some_and(|auth| index == auth + 1 || index == auth + 2)
+    match entry.spec.secrets {
+        Secrets::None => false,
+        Secrets::From(first) => index >= first,
+        Secrets::Behind(word, count) => {
+            let place = args.iter().position(|argument| is(argument, word));
+            place.is_some_and(|place| (place + 1..=place + count).contains(&index))
         }
-        (Group::Server, "SETUSER" | "DELUSER" | "GETUSER") => index >= 2,
-        // What a user is asked to be allowed may be a login.
-        (Group::Server, "DRYRUN") => index >= 4,
-        (Group::Server, "SET") => {
+        Secrets::DirectivesFrom(first) => {
             let names_a_secret = |name| ConfigOption::named(name).is_some_and(|it| it.sensitive);
-            index >= 3 && index % 2 == 1 && args.get(index - 1).is_some_and(names_a_secret)
+            let is_value = index > first && (index - first) % 2 == 1;
+            is_value && args.get(index - 1).is_some_and(names_a_secret)
         }
-        (Group::Generic, "MIGRATE") => entry.spec.keys.iter().any(|keys| match keys.begin {
+        Secrets::OptionValues => entry.spec.keys.iter().any(|keys| match keys.begin {
             BeginSearch::Tail(tail) => tail.word.is_value(args, index),
             _ => false,
         }),
-        _ => false,
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::hash_slot::{HASH_SLOTS, hash_slot};
 use proto::Args;
 
+use super::execution::Execution;
 use super::hot_keys::{framed_bytes, request_bytes};
 use crate::table::command_table::CommandEntry;
 
@@ -50,9 +51,10 @@ impl SlotStats {
 
     /// Notes a command of a client.
     #[cold]
-    pub(crate) fn note(&self, entry: &CommandEntry, args: Args<'_>, micros: u64, replied: u64) {
+    pub(crate) fn note(&self, execution: Execution<'_>) {
+        let Execution { entry, args, micros, reply_bytes } = execution;
         let Some(slot) = slot_of(entry, args) else { return };
-        self.add(slot, [micros, request_bytes(args), replied]);
+        self.add(slot, [micros, request_bytes(args), reply_bytes]);
     }
 
     /// Notes a message to so many subscribers of a shard channel.

@@ -64,7 +64,7 @@ pub fn cycle(lane: &Lane) -> Option<Duration> {
 }
 
 /// Makes some steps if more lies idle than is tolerated beside a limit, the more the more does.
-pub(crate) fn relieve(lane: &Lane) {
+pub(crate) fn step_under_pressure(lane: &Lane) {
     let server = lane.shared;
     let (slack, tolerated) = (arena::slack(), server.memory.budget.tolerated_slack());
     if slack <= tolerated || !server.config.get(ACTIVEDEFRAG) {

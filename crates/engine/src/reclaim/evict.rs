@@ -98,12 +98,12 @@ pub fn make_room(lane: &Lane, more: usize) {
     let patience = patience_us(server.config.get(MAXMEMORY_EVICTION_TENACITY));
     let deadline = began.saturating_add(patience);
     let mut evictor = lane.evictor.borrow_mut();
-    evictor.turn_to(rule);
+    evictor.set_policy(rule);
     let (mut is_any_gone, mut is_over, mut misses) = (false, false, 0);
     while server.memory.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.gates.snapshot_gate.is_closed() || !enter_relieved(lane) {
+        if is_over || server.gates.snapshot_gate.is_closed() || !enter_defragmented(lane) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone
@@ -153,9 +153,9 @@ pub fn make_room(lane: &Lane, more: usize) {
 
 /// Comes in to evict. Eviction leaves pages half empty, so compaction empties some first, which
 /// takes the worker out where the world is wanted. Whether the worker is inside behind that.
-fn enter_relieved(lane: &Lane) -> bool {
+fn enter_defragmented(lane: &Lane) -> bool {
     lane.enter() && {
-        defrag::relieve(lane);
+        defrag::step_under_pressure(lane);
         lane.enter()
     }
 }
@@ -220,8 +220,8 @@ impl Evictor {
             return Attempt::Underway;
         }
         let Some(rule) = rule else { return Attempt::Nothing };
-        match budget.pledge(more, garbage) {
-            Some(pledge) => self.evict(lane, rule, pledge.bytes),
+        match budget.reserve(more, garbage) {
+            Some(reservation) => self.evict(lane, rule, reservation.bytes),
             None => Attempt::Underway,
         }
     }
@@ -235,7 +235,7 @@ impl Evictor {
         let keys = bytes.div_ceil(self.mean_bytes).min(KEYS);
         let need = EvictionNeed { bytes, keys: KEYS, samples };
         loop {
-            let (evicted, is_any_busy) = self.look_and_evict(lane, rule, need, keys);
+            let (evicted, is_any_busy) = self.sample_and_evict(lane, rule, need, keys);
             if let Some(mean) = evicted.bytes.checked_div(evicted.keys) {
                 (self.mean_bytes, self.misses) = (mean.max(1), 0);
                 return Attempt::Evicted;
@@ -254,7 +254,7 @@ impl Evictor {
     }
 
     /// Looks at ever more keys until some may go; with it, whether it was busy somewhere.
-    fn look_and_evict(
+    fn sample_and_evict(
         &mut self,
         lane: &Lane,
         rule: EvictionPolicy,
@@ -286,7 +286,7 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
     }
     if garbage > 0 {
         server.memory.budget.gate.close();
-        // If it is freed by now, no other thread opens the gate.
+        // If the garbage is freed by now, no other thread opens the gate.
         fence(Ordering::SeqCst);
         admit_writers(server);
     }

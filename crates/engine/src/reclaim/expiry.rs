@@ -34,7 +34,7 @@ fn note_hold(lane: &Lane) {
 }
 
 /// Leaves what is unfinished to the workers that stay.
-pub fn give_up(lane: &Lane) {
+pub fn release_unfinished(lane: &Lane) {
     if let Some(sweep) = lane.sweep.borrow_mut().take() {
         lane.shared.keyspace.mark_due(sweep.partition, lane.now_ms());
     }
@@ -89,7 +89,7 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
     let due = || -> Vec<_> {
         let is_own = |partition: &PartitionIndex| usize::from(*partition) % workers == lane.number;
         let due = keyspace.partitions_due(lane.now_ms()).filter(is_own);
-        due.filter(|partition| !keyspace.brought().contain(*partition)).collect()
+        due.filter(|partition| !keyspace.importing().contain(*partition)).collect()
     };
     let mut rounds = DuePartitions::begin(due());
     loop {

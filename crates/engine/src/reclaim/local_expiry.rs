@@ -37,12 +37,12 @@ fn round(server: &'static Shared, lane: usize) {
         let grant = access.acquire(keyspace.locate(&key.1).partition());
         let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
         let tx = Tx::begin(grant, TxOptions { database: key.0, heavy: true, ..internal });
-        look_at(server, tx, &key, &wakes);
+        expire_local(server, tx, &key, &wakes);
     }
     server.mailboxes.wake(&wakes);
 }
 
-fn look_at(server: &Shared, mut tx: Tx, key: &LocalKey, wakes: &PendingWakes) {
+fn expire_local(server: &Shared, mut tx: Tx, key: &LocalKey, wakes: &PendingWakes) {
     const HELD: &str = "its partition is held";
     let is_over = tx.expire_if_due(&key.1).expect(HELD);
     let deadline = tx.peek(&key.1).expect(HELD).and_then(EntryRef::deadline);

@@ -34,7 +34,7 @@ fn is_kept(server: &Shared, slot: PartitionIndex) -> bool {
     let routes = server.gates.routing.table();
     routes.is_served(slot)
         || routes.open.contains_key(&slot)
-        || server.keyspace.brought().contain(slot)
+        || server.keyspace.importing().contain(slot)
 }
 
 /// Deletes a few keys; whether there may be more.

@@ -39,7 +39,7 @@ pub enum Duty {
 }
 
 /// How many workers there are, and what decided it.
-pub struct Workforce {
+pub struct WorkerCount {
     /// The number of workers to start.
     pub workers: usize,
     /// What decided the number, for the log.
@@ -77,7 +77,7 @@ impl Cores {
 
     /// Lets the calling thread run on the cores of those with its duty, and forget the manners of
     /// the thread that started it.
-    pub fn take_up(&self, duty: Duty) {
+    pub fn apply_affinity(&self, duty: Duty) {
         self.interrupt_others(true);
         let cores = match duty {
             Duty::Background => &self.background,
@@ -114,23 +114,23 @@ impl Cores {
     }
 
     /// As many workers as asked for, or one for each core that we may use.
-    pub fn workforce(&self, asked: usize) -> Workforce {
+    pub fn worker_count(&self, asked: usize) -> WorkerCount {
         if asked > 0 {
             let workers = asked.min(crate::runtime::lanes::MAX_WORKERS);
-            return Workforce { workers, reason: "asked for" };
+            return WorkerCount { workers, reason: "asked for" };
         }
         self.by_default(cpu_quota::cores(Path::new("/")), online_cores())
     }
 
     /// One for each core of the affinity mask, and no more than the cgroups' CPU quota allows.
-    fn by_default(&self, quota: Option<usize>, online: Option<usize>) -> Workforce {
+    fn by_default(&self, quota: Option<usize>, online: Option<usize>) -> WorkerCount {
         let bound = self.numbers.len().max(1);
         let (usable, reason) = match quota {
             Some(quota) if quota < bound => (quota, "the cgroup's CPU quota"),
             _ if online.is_some_and(|online| bound < online) => (bound, "the affinity mask"),
             _ => (bound, "one per core"),
         };
-        Workforce { workers: usable.min(crate::runtime::lanes::MAX_WORKERS), reason }
+        WorkerCount { workers: usable.min(crate::runtime::lanes::MAX_WORKERS), reason }
     }
 }
 
@@ -204,10 +204,10 @@ mod tests {
     #[test]
     fn who_is_asked_decides() {
         let cores = Cores::of_process();
-        assert_eq!(cores.workforce(3).workers, 3);
-        assert_eq!(cores.workforce(3).reason, "asked for");
-        assert_eq!(cores.workforce(5000).workers, crate::runtime::lanes::MAX_WORKERS);
-        assert!((1..=cores.numbers.len()).contains(&cores.workforce(0).workers));
+        assert_eq!(cores.worker_count(3).workers, 3);
+        assert_eq!(cores.worker_count(3).reason, "asked for");
+        assert_eq!(cores.worker_count(5000).workers, crate::runtime::lanes::MAX_WORKERS);
+        assert!((1..=cores.numbers.len()).contains(&cores.worker_count(0).workers));
     }
 
     #[test]
@@ -222,8 +222,8 @@ mod tests {
             (Some(9), Some(4), 4, "one per core"),
             (Some(3), Some(8), 3, "the cgroup's CPU quota"),
         ] {
-            let workforce = cores.by_default(quota, online);
-            assert_eq!((workforce.workers, workforce.reason), (workers, reason));
+            let worker_count = cores.by_default(quota, online);
+            assert_eq!((worker_count.workers, worker_count.reason), (workers, reason));
         }
     }
 
@@ -233,9 +233,9 @@ mod tests {
             let cores = Cores::of_process();
             assert!(cores.interrupt_others(false) && !scheduler::interrupts_others());
             let courteous = Cores::of_process();
-            courteous.take_up(Duty::Saving);
+            courteous.apply_affinity(Duty::Saving);
             assert!(!courteous.interrupt_others(true) && !scheduler::interrupts_others());
-            cores.take_up(Duty::Saving);
+            cores.apply_affinity(Duty::Saving);
             assert!(scheduler::interrupts_others());
         })
         .join()

@@ -98,7 +98,7 @@ impl EventLoops {
     }
 
     /// The worker of a loop that has stood still for a period and was not told of.
-    pub fn standing_still(&self, now_us: i64, period: Duration) -> Option<usize> {
+    pub fn stalled_loop(&self, now_us: i64, period: Duration) -> Option<usize> {
         let mut state = self.state();
         let mut all = state.running.iter_mut();
         let stops = |it: &mut RunningLoop| it.heartbeat.stops((it.turns)(), now_us, period);
@@ -143,7 +143,7 @@ mod tests {
             (6000, 2, 11, false),
             (6900, 2, 12, false),
             (7900, 2, 12, true),
-            // Asleep it may be for long.
+            // A loop that sleeps may do so for long.
             (8000, 3, 12, false),
             (20_000, 3, 12, false),
             (20_100, 4, 12, false),

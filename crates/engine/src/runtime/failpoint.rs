@@ -174,7 +174,7 @@ mod short {
         IS_ARMED.swap(is_armed, Ordering::Relaxed)
     }
 
-    /// Whether it is armed.
+    /// Whether the failpoint is armed.
     #[inline]
     pub fn are_turns_short() -> bool {
         IS_ARMED.load(Ordering::Relaxed)
@@ -224,14 +224,14 @@ pub(crate) const fn wants_undo() -> bool {
 
 /// A step is over, and what it changed is not settled.
 #[cfg(debug_assertions)]
-pub(crate) fn strike_behind() {
+pub(crate) fn trigger_behind_step() {
     let struck = armed::step(&[Cause::PanicBehind]);
     assert!(struck.is_none(), "failpoint: {struck:?}");
 }
 
 /// A waiter is claimed and about to be served.
 #[cfg(debug_assertions)]
-pub(crate) fn strike_at_service(is_in_background: bool) {
+pub(crate) fn trigger_at_service(is_in_background: bool) {
     if is_in_background {
         services::rest();
     }
@@ -241,7 +241,7 @@ pub(crate) fn strike_at_service(is_in_background: bool) {
 
 /// The journal has the record, and others are still to be told.
 #[cfg(debug_assertions)]
-pub(crate) fn strike_behind_commit() {
+pub(crate) fn trigger_behind_commit() {
     let struck = armed::step(&[Cause::PanicBehindCommit]);
     assert!(struck.is_none(), "failpoint: {struck:?}");
 }
@@ -299,13 +299,13 @@ pub(crate) fn gives_up() -> bool {
 }
 
 #[cfg(not(debug_assertions))]
-pub(crate) const fn strike_behind() {}
+pub(crate) const fn trigger_behind_step() {}
 
 #[cfg(not(debug_assertions))]
-pub(crate) const fn strike_at_service(_: bool) {}
+pub(crate) const fn trigger_at_service(_: bool) {}
 
 #[cfg(not(debug_assertions))]
-pub(crate) const fn strike_behind_commit() {}
+pub(crate) const fn trigger_behind_commit() {}
 
 #[cfg(not(debug_assertions))]
 pub(crate) const fn gives_up() -> bool {

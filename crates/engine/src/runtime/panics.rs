@@ -30,7 +30,7 @@ impl Unbroken {
         Self(keyspace, why)
     }
 
-    /// Ends it, complete.
+    /// Ends the stretch, complete.
     pub fn end(self) {
         std::mem::forget(self);
     }

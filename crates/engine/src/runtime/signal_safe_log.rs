@@ -48,7 +48,7 @@ pub(super) fn report_refusal(bytes: usize) {
 }
 
 /// Writes a line of a crash report: one of the log, or a bare one where the log's form has such.
-pub fn say(is_bare: bool, text: Arguments<'_>) {
+pub fn write_line(is_bare: bool, text: Arguments<'_>) {
     let Ok(last_resort) = LAST_RESORT.try_lock() else {
         return write_bare(stderr(), text);
     };

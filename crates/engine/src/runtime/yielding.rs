@@ -35,7 +35,7 @@ pub struct YieldQueue {
 impl YieldQueue {
     /// The session of this waker goes on later: its turn began and ended then. `is_due` says that
     /// the next look is.
-    pub fn give_way(&self, waker: &Waker, (began_us, now_us): (i64, i64), is_due: bool) {
+    pub fn yield_turn(&self, waker: &Waker, (began_us, now_us): (i64, i64), is_due: bool) {
         let since_us = self.since_us.get().unwrap_or(began_us);
         self.since_us.set(Some(since_us));
         let mut waiting = self.waiting.borrow_mut();
@@ -96,7 +96,7 @@ mod tests {
         fn goes_on(&self, session: usize, began_us: i64, now_us: i64) -> bool {
             let (bell, waker) = &self.bells[session];
             let before = bell.count();
-            self.looks.give_way(waker, (began_us, now_us), false);
+            self.looks.yield_turn(waker, (began_us, now_us), false);
             bell.count() != before
         }
     }

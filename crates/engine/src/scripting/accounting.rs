@@ -1,4 +1,5 @@
-//! What the commands of a script cost, for the statistics, and how they look to MONITOR.
+//! What is accounted of the commands of a script: what `commit::accounting` notes of every command,
+//! and how they look to MONITOR.
 //!
 //! Invariant: nothing is told before the script is over, and nothing of a run that was undone.
 
@@ -8,7 +9,9 @@ use std::sync::Arc;
 use proto::Args;
 
 use crate::lane::Lane;
-use crate::observe::command_log::{Execution, PendingEntry};
+use crate::observe::command_log::{Caller, PendingEntry};
+use crate::observe::execution::Execution;
+use crate::observe::latency::LatencyEvents;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -33,6 +36,8 @@ pub(crate) struct Accounting {
     shown: usize,
     /// For the logs of commands: the calls that were slow or large, the newest last.
     remarks: VecDeque<PendingEntry>,
+    /// For the latency monitor: the calls that took too long.
+    latency: LatencyEvents,
 }
 
 /// The calls of one command.
@@ -46,12 +51,20 @@ struct CommandCalls {
 }
 
 impl Accounting {
-    /// Enters a call that ran.
-    pub(super) fn enter(&mut self, entry: &CommandEntry, micros: u64, failed: bool) {
+    /// Notes a call that ran.
+    #[inline]
+    pub(super) fn note(&mut self, server: &Shared, execution: Execution<'_>, failed: bool) {
+        let Execution { entry, args, micros, reply_bytes } = execution;
         let calls = self.calls(entry);
         calls.count += 1;
         calls.micros += micros;
         calls.failures += u64::from(failed);
+        if server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+            self.remember(server, execution);
+        }
+        if micros >= server.observed.latency.threshold_us() {
+            self.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
+        }
     }
 
     /// Enters a call that was not admitted.
@@ -96,11 +109,13 @@ impl Accounting {
     /// Keeps a call for the logs of commands; of very many the newest, which is all that a log of
     /// the default length would hold.
     #[cold]
-    pub(super) fn remember(&mut self, server: &Shared, execution: Execution<'_>) {
+    fn remember(&mut self, server: &Shared, execution: Execution<'_>) {
         if self.remarks.len() == REMARKS_MAX {
             self.remarks.pop_front();
         }
-        self.remarks.extend(server.observed.command_log.describe(&server.config, execution));
+        let caller = Caller { client: None, time_s: server.keyspace.clock().now_ms() / 1000 };
+        let remark = server.observed.command_log.describe(&server.config, execution, caller);
+        self.remarks.extend(remark);
     }
 
     /// Books all of it at a worker, for a session.
@@ -122,5 +137,8 @@ impl Accounting {
         let outbox = server.outbox(&lane.wakes);
         self.lines.iter().for_each(|line| server.pushes.monitors.publish(outbox, line));
         self.remarks.iter().for_each(|remark| server.observed.command_log.enter(remark));
+        if !self.latency.are_none() {
+            server.observed.latency.enter(&self.latency);
+        }
     }
 }

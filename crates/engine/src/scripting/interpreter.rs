@@ -28,7 +28,7 @@ struct ThreadInterpreter {
     /// The cache whose scripts it has compiled, and how many libraries had gone when it was last
     /// rid of such.
     forgot: (u64, u64),
-    /// What it took when all its garbage was last collected.
+    /// What the interpreter took when all its garbage was last collected.
     kept: usize,
 }
 

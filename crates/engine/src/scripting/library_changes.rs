@@ -52,7 +52,7 @@ pub struct Change<'a> {
     pub server: &'static Engine,
     /// The request, its name first.
     pub args: Args<'a>,
-    /// Whether it is to be told: what comes from the journal is known.
+    /// Whether clients are to be told of the change: what comes from the journal is known.
     pub is_new: bool,
 }
 

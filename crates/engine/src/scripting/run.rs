@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use keyspace::{Location, Lsn, Refusal};
+use keyspace::{Location, Lsn, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 
@@ -39,16 +39,16 @@ pub(crate) enum Code {
     Function(Arc<LoadedLibrary>, Box<[u8]>),
 }
 
-/// How it is run.
+/// How a script is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Means {
+enum ScriptEngine {
     /// Without Lua.
     Direct,
     Lua,
 }
 
 impl Code {
-    /// Whether it may be run without Lua, as far as one can tell; asked before each run.
+    /// Whether the script may be run without Lua, as far as one can tell; asked before each run.
     fn may_go_directly(&self) -> bool {
         match self {
             Self::Script(script) => script.is_direct() && script.in_lua.is_over(),
@@ -91,7 +91,7 @@ pub(crate) struct ScriptCall {
     /// Whose rules its commands have to keep, if there are any.
     pub(crate) subject: Option<Arc<AclSubject>>,
     pub(crate) is_read_only: bool,
-    /// Whether it may write when no memory is left.
+    /// Whether the script may write when no memory is left.
     pub(crate) allows_oom: bool,
     /// What its client has said that opens slots of a cluster to it.
     pub(crate) access: SlotAccess,
@@ -102,7 +102,7 @@ pub(crate) struct ScriptCall {
     pub(crate) has_failed: bool,
     /// Whether the cache may have its script from it alone.
     pub(crate) has_claim: bool,
-    /// Where it stands for SCRIPT KILL, once it has taken long.
+    /// Where the script stands for SCRIPT KILL, once it has taken long.
     pub(crate) running: Option<RunningHandle>,
     /// Whether its last run was ended by SCRIPT KILL.
     pub(crate) was_killed: bool,
@@ -110,7 +110,7 @@ pub(crate) struct ScriptCall {
     pub(crate) accounting: Accounting,
     /// Where the journal was behind the change that made the function what it is.
     pub(crate) saw: Lsn,
-    /// When it began, on the clock of the wall in microseconds, and in which database.
+    /// When the script began, on the clock of the wall in microseconds, and in which database.
     pub(crate) began: (i64, usize),
 }
 
@@ -147,30 +147,31 @@ impl Program for ScriptCall {
         if self.server.pushes.monitors.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
-        // As it begins: what gets short later does not end it half way.
+        // Shortage is asked for at the beginning: what gets short later does not end the script
+        // half way.
         unit.shortage();
         // What a function tells is told once its library is safe.
         unit.tx.note_lsn(self.saw);
         // Where others changed something before, that cannot be undone for this script alone.
         let savepoint = if unit.refuses_long_work() { unit.savepoint() } else { None };
-        let mut means = match &savepoint {
-            Some(_) if self.code.may_go_directly() => Means::Direct,
-            _ => Means::Lua,
+        let mut engine = match &savepoint {
+            Some(_) if self.code.may_go_directly() => ScriptEngine::Direct,
+            _ => ScriptEngine::Lua,
         };
         let result = loop {
             let may_restart = savepoint.is_some() || unit.may_begin_offloaded();
-            let result = self.perform(args, unit, place, means, may_restart, out);
+            let result = self.perform(args, unit, place, engine, may_restart, out);
             if let Some(result) = result {
                 break result;
             }
             if let Some(savepoint) = &savepoint {
                 unit.rollback_to(savepoint.clone());
             }
-            means = Means::Lua;
+            engine = ScriptEngine::Lua;
         };
         unit.tx.switch_database(database);
         if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
-            self.was_killed = self.running.take().is_some_and(RunningHandle::leave);
+            self.was_killed = self.running.take().is_some_and(RunningHandle::finish);
         }
         self.conclude(result, savepoint, unit, out)
     }
@@ -200,13 +201,13 @@ impl Program for ScriptCall {
     }
 
     fn killed(&mut self) -> Vec<usize> {
-        self.was_killed |= self.running.take().is_some_and(RunningHandle::leave);
+        self.was_killed |= self.running.take().is_some_and(RunningHandle::finish);
         if self.was_killed { vec![0] } else { Vec::new() }
     }
 
     fn kill(&mut self, args: Args<'_>, _: Vec<usize>) {
         let now_us = self.server.keyspace.clock().monotonic_us();
-        let what = RunningCall { function: None, request: args.into(), is_obeyed: false };
+        let what = RunningCall { function: None, request: args.into(), must_obey: false };
         self.running = Some(self.server.scripts.running.enter_killed(now_us, what));
     }
 
@@ -232,19 +233,21 @@ impl Program for ScriptCall {
 }
 
 impl ScriptCall {
-    /// Runs it once; `None` if only Lua can tell what comes of it, and what it did is to be undone.
+    /// Runs the script once; `None` if only Lua can tell what comes of it, and what it did is to be
+    /// undone.
     fn perform(
         &mut self,
         args: Args<'_>,
         unit: &mut Unit,
         place: &RunsOn<'_>,
-        means: Means,
+        engine: ScriptEngine,
         may_restart: bool,
         out: &mut Output,
     ) -> Option<Result<(), Fault>> {
         self.note_all_undone();
         let (keys, arguments) = self.split(args);
         let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
+        let slots = self.called_slots(keys, &unit.tx);
         let mut host = ScriptHost {
             server: self.server,
             unit: &mut *unit,
@@ -252,9 +255,9 @@ impl ScriptCall {
             subject: self.subject.as_ref(),
             is_read_only: self.is_read_only,
             allows_oom: self.allows_oom,
-            slots: self.called_slots(keys),
+            slots,
             may_restart,
-            is_tentative: means == Means::Direct,
+            is_tentative: engine == ScriptEngine::Direct,
             moment: place.moment(self.server),
             began_us: None,
             has_written: false,
@@ -267,14 +270,14 @@ impl ScriptCall {
         };
         let mut input = Input { keys, arguments, seed: self.seed };
         let mut reply = Reply::new(out, self.resp);
-        let result = match (means, &self.code) {
-            (Means::Direct, Code::Script(script)) => {
+        let result = match (engine, &self.code) {
+            (ScriptEngine::Direct, Code::Script(script)) => {
                 let result = BENCH.with_borrow_mut(|bench| {
                     script.run_directly(input, &mut host, LIMITS, bench, &mut reply)
                 });
                 match result {
                     Ok(()) => Ok(()),
-                    // How it ends is said in Lua, which comes no further than here.
+                    // Lua says how a killed script ends, and comes no further than here.
                     Err(DirectExit::Stop(Stop::Killed)) => return None,
                     Err(DirectExit::Stop(stop)) => Err(Fault::Stop(stop)),
                     Err(DirectExit::GaveUp) => {
@@ -347,10 +350,10 @@ impl ScriptCall {
     }
 
     /// The slots of its keys, before it runs.
-    fn called_slots(&self, keys: Args<'_>) -> CalledSlots {
-        let (server, may_differ) = (self.server, self.allows_cross_slot);
-        let key = keys.get(0).filter(|_| server.gates.routing.is_on());
-        let first = key.map(|key| server.keyspace.locate(key).partition());
+    fn called_slots(&self, keys: Args<'_>, tx: &Tx) -> CalledSlots {
+        let may_differ = self.allows_cross_slot;
+        let key = keys.get(0).filter(|_| self.server.gates.routing.is_on());
+        let first = key.map(|key| tx.location_of(key).partition());
         CalledSlots { may_differ, first, access: self.access }
     }
 

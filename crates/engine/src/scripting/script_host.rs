@@ -18,12 +18,13 @@ use super::accounting::Accounting;
 use crate::admission::quota;
 use crate::admission::redirection::{self, CalledSlots};
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
-use crate::observe::command_log::Execution;
+use crate::observe::execution::Execution;
 use crate::observe::stats;
 use crate::runtime::failpoint;
 use crate::session::patience::busy_since_us;
 use crate::session::{AclSubject, Request};
 use crate::table::command_table::{CommandEntry, Run};
+use crate::table::flag_set::FlagSet;
 use crate::transaction::control_plane::write_time;
 use crate::transaction::control_plane::{ControlRequest, NOT_FROM_SCRIPT};
 use crate::transaction::engine::Engine;
@@ -133,10 +134,10 @@ pub(crate) struct ScriptHost<'a> {
     pub(crate) is_tentative: bool,
     /// A moment before, which the times of its commands are told from.
     pub(crate) moment: Moment,
-    /// When it first looked at the time, on the monotonic clock in microseconds.
+    /// When the script first looked at the time, on the monotonic clock in microseconds.
     pub(crate) began_us: Option<i64>,
     pub(crate) has_written: bool,
-    /// Whether it has run for so long that others are told of it.
+    /// Whether the script has run for so long that others are told of it.
     pub(crate) is_long: bool,
     pub(crate) accounting: Accounting,
     /// The errors in what the script returns: the code of each, unless it is counted already.
@@ -211,13 +212,8 @@ impl Host for ScriptHost<'_> {
         let began = clock.since(self.moment);
         let failed = self.execute(entry, args, resp, reply)?;
         let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
-        self.accounting.enter(entry, micros, failed);
-        let reply_bytes = reply.len() as u64;
-        if self.server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
-            let time_s = clock.now_ms() / 1000;
-            let cost = Execution { client: None, time_s, entry, args, micros, reply_bytes };
-            self.accounting.remember(self.server, cost);
-        }
+        let execution = Execution { entry, args, micros, reply_bytes: reply.len() as u64 };
+        self.accounting.note(self.server, execution, failed);
         if self.server.pushes.monitors.any() {
             // As the others, in the database that it left the script in.
             self.accounting.show(self.server, self.unit.tx.database(), entry, args);
@@ -254,8 +250,8 @@ impl Host for ScriptHost<'_> {
         let underway = &self.server.scripts.running;
         let running = self.running.get_or_insert_with(|| {
             let (function, request) = (self.function.map(Box::from), self.request.into());
-            let is_obeyed = self.unit.is_obeyed();
-            underway.enter(began_us, self.has_written, RunningCall { function, request, is_obeyed })
+            let must_obey = self.unit.must_obey();
+            underway.enter(began_us, self.has_written, RunningCall { function, request, must_obey })
         });
         if running.is_killed() {
             return Err(Stop::Killed);
@@ -284,7 +280,7 @@ impl ScriptHost<'_> {
     /// The command, if the script may call it.
     fn admit(&mut self, args: Args<'_>) -> Result<&'static CommandEntry, Refusal> {
         let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;
-        self.look_at(entry, args).inspect_err(|refusal| {
+        self.check_command(entry, args).inspect_err(|refusal| {
             if *refusal != Refusal::Widen {
                 self.accounting.reject(entry);
             }
@@ -292,7 +288,7 @@ impl ScriptHost<'_> {
         Ok(entry)
     }
 
-    fn look_at(&mut self, entry: &CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
+    fn check_command(&mut self, entry: &CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
         let flags = entry.spec.flags;
         if !entry.spec.arity.admits(args.len()) {
             return Err(WRONG_ARITY);
@@ -305,11 +301,11 @@ impl ScriptHost<'_> {
         if is_denied || stays_outside {
             return Err(NOT_FROM_SCRIPT);
         }
-        if self.server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
+        if self.server.gates.replica_role.refuses_stale(|| FlagSet::of(flags)) {
             return Err(STALE);
         }
         // What was accepted elsewhere is not asked for again.
-        if self.server.gates.routing.is_on() && !self.unit.is_obeyed() {
+        if self.server.gates.routing.is_on() && !self.unit.must_obey() {
             let (slots, tx) = (&mut self.slots, &mut self.unit.tx);
             redirection::refuse_script_call(self.server, slots, tx, entry, args)?;
         }
@@ -433,7 +429,7 @@ impl ScriptHost<'_> {
 
     /// For the rest of the script only.
     fn select(&mut self, index: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        self.unit.tx.switch_database(self.server.database_of(index)?);
+        self.unit.select(index)?;
         reply.ok();
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use acl::{AccessRequest, Context, Database, Denial, Event, KeyAccess, Reason, Rules, User};
 use commands::arguments::{database, is};
-use commands::declare::{Channels, Flags, Group};
+use commands::declare::{Channels, Databases, Flags};
 use commands::keys::{Access, BeginSearch};
 use config::settings::ACLLOG_MAX_LEN;
 use keyspace::Refusal;
@@ -265,18 +265,19 @@ pub(crate) fn databases(server: &Shared, request: Request<'_>) -> SmallVec<[(usi
         Some((index, Database::Number(number)))
     };
     let here = (0, Database::Number(current));
-    match (spec.group, spec.name) {
-        (Group::Connection, "SELECT") => named(1).into_iter().collect(),
-        (_, "SWAPDB") => [named(1), named(2)].into_iter().flatten().collect(),
-        (Group::Generic, "MOVE") => [Some(here), named(2)].into_iter().flatten().collect(),
-        (Group::Generic, "COPY") => {
-            let words = (3..args.len()).filter(|index| is(&args[*index], "DB"));
+    match spec.databases {
+        Databases::Present if is_about_data(entry) => SmallVec::from_slice(&[here]),
+        Databases::Present => SmallVec::new(),
+        Databases::At(indexes) => indexes.iter().filter_map(|index| named(*index)).collect(),
+        Databases::PresentAndAt(index) => {
+            [Some(here), named(index)].into_iter().flatten().collect()
+        }
+        Databases::PresentAndBehind(word, from) => {
+            let words = (from..args.len()).filter(|index| is(&args[*index], word));
             let others = words.filter_map(|index| named(index + 1));
             std::iter::once(here).chain(others).collect()
         }
-        (_, "FLUSHALL") => SmallVec::from_slice(&[(0, Database::All)]),
-        _ if is_about_data(entry) => SmallVec::from_slice(&[here]),
-        _ => SmallVec::new(),
+        Databases::All => SmallVec::from_slice(&[(0, Database::All)]),
     }
 }
 
@@ -291,4 +292,43 @@ pub(crate) fn is_about_data(entry: &CommandEntry) -> bool {
 #[cold]
 pub fn needs_password(server: &Shared) -> bool {
     !server.access.users.default_user().is_open()
+}
+
+#[cfg(test)]
+mod tests {
+    use acl::Database;
+    use proto::OwnedArgs;
+
+    use super::{Request, databases};
+    use crate::testing;
+
+    #[test]
+    fn rules_are_asked_for_the_databases_that_a_request_touches() {
+        let engine = testing::engine();
+        for (line, expected) in [
+            ("GET k", "0:3"),
+            ("RANDOMKEY", "0:3"),
+            ("PING", ""),
+            ("SELECT 5", "1:5"),
+            ("SELECT x", ""),
+            ("SWAPDB 1 2", "1:1 2:2"),
+            ("SWAPDB 99 2", "2:2"),
+            ("MOVE k 4", "0:3 2:4"),
+            ("MOVE k 99", "0:3"),
+            ("COPY DB 1", "0:3"),
+            ("COPY a b DB 1 REPLACE db 2", "0:3 4:1 7:2"),
+            ("FLUSHDB", "0:3"),
+            ("FLUSHALL", "0:all"),
+        ] {
+            let owned: OwnedArgs = line.split(' ').map(str::as_bytes).collect();
+            let args = owned.as_args();
+            let entry = engine.table.find(&args[0]).expect("it is a command");
+            let touched = databases(engine, Request { entry, args, database: 3 });
+            let touched = touched.iter().map(|(index, database)| match database {
+                Database::Number(number) => format!("{index}:{number}"),
+                Database::All => format!("{index}:all"),
+            });
+            assert_eq!(touched.collect::<Vec<_>>().join(" "), expected, "{line}");
+        }
+    }
 }

@@ -19,7 +19,7 @@ pub struct Blocked {
     /// Its place in the queues, if it waits for keys.
     pub place: Option<KeyWait>,
     /// The copies that it waits for.
-    pub safety: Option<Safety>,
+    pub ack_wait: Option<AckWait>,
     /// Whether the keys are to be looked at though nobody changes them.
     pub recheck: Recheck,
 }
@@ -35,7 +35,7 @@ pub enum Recheck {
 }
 
 /// A wait for copies of what was written up to an LSN, as WAIT and WAITAOF have it.
-pub struct Safety {
+pub struct AckWait {
     /// What is to be copied.
     pub lsn: Lsn,
     /// Where copies are to be.
@@ -63,7 +63,7 @@ pub enum Copies {
     },
 }
 
-impl Safety {
+impl AckWait {
     /// Waits until the copies up to `lsn` are there.
     pub fn new(lsn: Lsn, awaited: Copies) -> Self {
         Self { lsn, awaited, is_queued: false, asks: false }
@@ -73,14 +73,14 @@ impl Safety {
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
     pub fn on_time(ran: Executed, until_us: Option<i64>, on_timeout: fn(&mut Reply<'_>)) -> Self {
-        Self { ran, until_us, on_timeout, place: None, safety: None, recheck: Recheck::No }
+        Self { ran, until_us, on_timeout, place: None, ack_wait: None, recheck: Recheck::No }
     }
 
     /// A wait for copies, or for a time.
-    pub fn on_copies(ran: Executed, until_us: Option<i64>, safety: Safety) -> Self {
+    pub fn on_copies(ran: Executed, until_us: Option<i64>, ack_wait: AckWait) -> Self {
         // How many copies there are is looked up when it gives up.
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { safety: Some(safety), ..Self::on_time(ran, until_us, on_timeout) }
+        Self { ack_wait: Some(ack_wait), ..Self::on_time(ran, until_us, on_timeout) }
     }
 
     /// A wait for keys.

@@ -1,12 +1,12 @@
 //! A session's life: one state machine without sockets, timers, locks or threads.
 //!
-//! The session sees what there is ([`Sight`]) and what others ask of it ([`PendingSignals`]), does
-//! one thing, and looks again, until nothing is left to do before it is woken. Whatever decides
-//! what comes next is here, and nowhere else. What it is done with stands behind [`Body`] and
-//! [`Waits`]: the real session has a socket and a worker, the simulation (`life/simulation`) a
-//! model of them.
+//! The session sees what there is ([`SessionStatus`]) and what others ask of it
+//! ([`PendingSignals`]), does one thing, and looks again, until nothing is left to do before it is
+//! woken. Whatever decides what comes next is here, and nowhere else. What it is done with stands
+//! behind [`Body`] and [`Waits`]: the real session has a socket and a worker, the simulation
+//! (`life/simulation`) a model of them.
 //!
-//! Invariants, which the tests prove for every sight there is, and the simulation for sessions that
+//! Invariants, which the tests prove for every status, and the simulation for sessions that
 //! meet each other:
 //! - what a request waits for is looked at in every step, whatever the output does: a grant is used
 //!   or given back in the step in which it comes;
@@ -33,13 +33,13 @@ const READS_PER_TURN: u32 = 8;
 /// may be another.
 pub trait Body: Waits {
     /// What there is to see.
-    fn sight(&self) -> Sight;
+    fn status(&self) -> SessionStatus;
 
     /// What others ask.
     fn asked(&self) -> PendingSignals;
 
     /// The session has seen to this.
-    fn has_heeded(&mut self, signal: Signal);
+    fn clear_signal(&mut self, signal: Signal);
 
     /// Whether its user may not be connected any more.
     fn must_disconnect(&self) -> bool;
@@ -48,13 +48,13 @@ pub trait Body: Waits {
     fn deliver(&mut self);
 
     /// Writes what may leave.
-    fn write(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Gone>>;
+    fn write(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Disconnected>>;
 
     /// Whether more waits for the client than its limits allow.
-    fn owes_too_much(&mut self) -> bool;
+    fn is_over_output_limit(&mut self) -> bool;
 
     /// Takes a piece of what the client has sent.
-    fn hear(&mut self, cx: &mut TaskContext<'_>) -> Heard;
+    fn read_input(&mut self, cx: &mut TaskContext<'_>) -> ReadOutcome;
 
     /// Executes the next requests, and reads them where none are there.
     fn execute(&mut self, cx: &mut TaskContext<'_>) -> StepEnd;
@@ -69,7 +69,7 @@ pub trait Body: Waits {
     fn cut_off(&mut self);
 
     /// The session is over: nothing of it is found any more, and it keeps nothing from anybody.
-    fn leave(&mut self);
+    fn tear_down(&mut self);
 }
 
 /// What the first of its requests waits for, and how such a wait ends.
@@ -91,13 +91,13 @@ pub trait Waits {
     fn take_result(&mut self, cx: &mut TaskContext<'_>) -> StepEnd;
 
     /// Whether what kept the request from beginning is over.
-    fn has_leave(&mut self, cx: &mut TaskContext<'_>) -> bool;
+    fn may_begin(&mut self, cx: &mut TaskContext<'_>) -> bool;
 
     /// Replies what somebody else gave, if so; the wait is over then.
-    fn take_served(&mut self) -> bool;
+    fn reply_served(&mut self) -> bool;
 
     /// Replies that what was written is safe, if so; the wait is over then.
-    fn take_safety(&mut self, cx: &mut TaskContext<'_>) -> bool;
+    fn reply_acknowledged(&mut self, cx: &mut TaskContext<'_>) -> bool;
 
     /// Whether it was asked to wait no longer, and if so, whether with an error.
     fn unblocked(&self) -> Option<bool>;
@@ -118,20 +118,20 @@ pub trait Waits {
     fn recheck(&mut self);
 
     /// Looks at what it waits for where that is due, since nobody else may come to do it.
-    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> StepEnd;
+    fn recheck_if_due(&mut self, cx: &mut TaskContext<'_>) -> StepEnd;
 
     /// Waits for nothing any more: what was granted is given back, and queues are left.
-    fn give_up_wait(&mut self);
+    fn cancel_wait(&mut self);
 
     /// Shows others whether it waits, and for what.
     fn show_wait(&mut self);
 }
 
 /// The client cannot be reached any more.
-pub struct Gone;
+pub struct Disconnected;
 
 /// What came of listening.
-pub enum Heard {
+pub enum ReadOutcome {
     /// Nothing came.
     Nothing,
     /// The client sent bytes.
@@ -139,7 +139,7 @@ pub enum Heard {
     /// The client sends nothing more.
     End,
     /// The client cannot be reached any more, or has sent more than may wait.
-    Gone,
+    Disconnected,
 }
 
 /// How a wait for locks ended.
@@ -189,7 +189,7 @@ pub enum Rest {
 
 /// What a session sees of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sight {
+pub struct SessionStatus {
     /// What the first of its requests waits for.
     pub wait: Wait,
     /// The replies that have not left.
@@ -216,7 +216,7 @@ pub enum Wait {
     /// Room for what the request would leave behind. The room comes by itself.
     Room,
     /// Leave to begin: the end of a pause.
-    Leave,
+    Postponed,
     /// An event: a key, a time, a disk.
     Event,
 }
@@ -255,11 +255,11 @@ pub(crate) enum Plan {
     /// The client sends nothing more and has all its replies but those that are due.
     Close,
     /// What it waits for is given back, and queues are left.
-    GiveUp,
+    CancelWait,
     /// Goes on.
     GoOn {
         /// Whether what the client sends is taken into the input now.
-        listens: bool,
+        reads: bool,
         does: SessionAction,
     },
 }
@@ -290,7 +290,7 @@ pub(crate) enum Demand {
     Move,
 }
 
-impl Sight {
+impl SessionStatus {
     /// Whether its client says no more while it waits for an element or a time. An element that it
     /// was given, or is being given this moment, is still its client's.
     fn has_ended_in_a_queue(self) -> bool {
@@ -303,7 +303,7 @@ impl Wait {
     /// Whether the wait goes along to another worker; a request that waits to begin begins there
     /// from the start.
     #[inline]
-    pub(crate) fn goes_along(self) -> bool {
+    pub(crate) fn survives_move(self) -> bool {
         matches!(self, Self::Result | Self::Return | Self::Event)
     }
 
@@ -355,25 +355,25 @@ impl Incoming {
 pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
     loop {
         let asked = body.asked();
-        let turn = match demand(asked, || body.sight()) {
+        let turn = match demand(asked, || body.status()) {
             Some(Demand::Move) => {
-                body.has_heeded(Signal::Move);
+                body.clear_signal(Signal::Move);
                 return Rest::Moves;
             }
-            Some(demand) => heed(body, demand),
+            Some(demand) => handle_demand(body, demand),
             None => step(body, cx, asked),
         };
         match turn {
             StepEnd::Again => {}
             // The reply that messages had to wait for may have come meanwhile.
-            StepEnd::Wait if demand(body.asked(), || body.sight()) == Some(Demand::Deliver) => {}
+            StepEnd::Wait if demand(body.asked(), || body.status()) == Some(Demand::Deliver) => {}
             StepEnd::Wait => return Rest::Waits,
-            StepEnd::End if body.sight().wait == Wait::Return => {
-                body.has_heeded(Signal::Kill);
+            StepEnd::End if body.status().wait == Wait::Return => {
+                body.clear_signal(Signal::Kill);
                 body.cut_off();
             }
             StepEnd::End => {
-                body.leave();
+                body.tear_down();
                 return Rest::Over;
             }
         }
@@ -382,11 +382,14 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
 
 /// What to see to first of what is asked.
 #[inline]
-pub(crate) fn demand(asked: PendingSignals, sight: impl FnOnce() -> Sight) -> Option<Demand> {
+pub(crate) fn demand(
+    asked: PendingSignals,
+    status: impl FnOnce() -> SessionStatus,
+) -> Option<Demand> {
     if asked.is_nothing() {
         return None;
     }
-    let Sight { wait, outgoing, .. } = sight();
+    let SessionStatus { wait, outgoing, .. } = status();
     // A result may have been made of what is old by now, so nothing comes before it.
     let is_settled = !wait.is_offloaded();
     let demands = [
@@ -402,20 +405,20 @@ pub(crate) fn demand(asked: PendingSignals, sight: impl FnOnce() -> Sight) -> Op
 }
 
 /// Sees to what others ask.
-fn heed(body: &mut impl Body, demand: Demand) -> StepEnd {
+fn handle_demand(body: &mut impl Body, demand: Demand) -> StepEnd {
     match demand {
         Demand::Kill | Demand::Move => return StepEnd::End,
         Demand::Review => {
             let may_stay = review(body);
             // While it is asked, no command gives it anything; what changes from here on it sees
             // now.
-            body.has_heeded(Signal::Review);
+            body.clear_signal(Signal::Review);
             if !may_stay || !review(body) {
                 return StepEnd::End;
             }
         }
         Demand::ReviewAfterReply => {
-            body.has_heeded(Signal::ReviewAfterReply);
+            body.clear_signal(Signal::ReviewAfterReply);
             if body.must_disconnect() {
                 body.close();
             }
@@ -423,8 +426,8 @@ fn heed(body: &mut impl Body, demand: Demand) -> StepEnd {
         Demand::Deliver => {
             // The thread that served the client did so before others could tell it that this is
             // old.
-            if body.sight().wait == Wait::Event {
-                body.take_served();
+            if body.status().wait == Wait::Event {
+                body.reply_served();
             }
             body.deliver();
         }
@@ -439,7 +442,7 @@ fn review(body: &mut impl Body) -> bool {
     if body.must_disconnect() {
         return false;
     }
-    if body.sight().wait == Wait::Event {
+    if body.status().wait == Wait::Event {
         // Until now it was passed over.
         body.recheck();
         // A client that is being served this moment was so before.
@@ -455,23 +458,23 @@ fn review(body: &mut impl Body) -> bool {
 /// Does the next thing of its own.
 fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -> StepEnd {
     let is_owing = match body.write(cx) {
-        Poll::Ready(Err(Gone)) => return StepEnd::End,
+        Poll::Ready(Err(Disconnected)) => return StepEnd::End,
         Poll::Ready(Ok(())) => asked.is_asked(Signal::Deliver),
         Poll::Pending => true,
     };
-    if is_owing && body.owes_too_much() {
+    if is_owing && body.is_over_output_limit() {
         return StepEnd::End;
     }
-    let sight = body.sight();
-    if sight.has_ended_in_a_queue() {
-        if body.take_served() {
+    let status = body.status();
+    if status.has_ended_in_a_queue() {
+        if body.reply_served() {
             return StepEnd::Again;
         }
         if !body.withdraw() {
-            return look_at_wait(body, cx, sight.wait);
+            return poll_wait(body, cx, status.wait);
         }
     }
-    match plan(sight) {
+    match plan(status) {
         Plan::End => {
             body.shut_down();
             StepEnd::End
@@ -480,16 +483,16 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
             body.close();
             StepEnd::Again
         }
-        Plan::GiveUp => {
-            body.give_up_wait();
+        Plan::CancelWait => {
+            body.cancel_wait();
             StepEnd::Again
         }
-        Plan::GoOn { listens, does } => {
-            if listens && let turn @ (StepEnd::Again | StepEnd::End) = listen(body, cx) {
+        Plan::GoOn { reads, does } => {
+            if reads && let turn @ (StepEnd::Again | StepEnd::End) = read_available(body, cx) {
                 return turn;
             }
             match does {
-                SessionAction::Await => look_at_wait(body, cx, sight.wait),
+                SessionAction::Await => poll_wait(body, cx, status.wait),
                 SessionAction::Execute => body.execute(cx),
                 SessionAction::Nothing => StepEnd::Wait,
             }
@@ -499,10 +502,10 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
 
 /// What to do in view of this.
 #[inline]
-pub(crate) fn plan(sight: Sight) -> Plan {
-    let Sight { wait, outgoing, incoming, closing, is_cut_off } = sight;
+pub(crate) fn plan(status: SessionStatus) -> Plan {
+    let SessionStatus { wait, outgoing, incoming, closing, is_cut_off } = status;
     if (closing || is_cut_off) && wait == Wait::Return {
-        return Plan::GoOn { listens: false, does: SessionAction::Await };
+        return Plan::GoOn { reads: false, does: SessionAction::Await };
     }
     if is_cut_off {
         return Plan::End;
@@ -510,16 +513,16 @@ pub(crate) fn plan(sight: Sight) -> Plan {
     if closing {
         return match (wait, outgoing) {
             (Wait::Nothing, Outgoing::Nothing) => Plan::End,
-            (Wait::Nothing, _) => Plan::GoOn { listens: false, does: SessionAction::Nothing },
-            _ => Plan::GiveUp,
+            (Wait::Nothing, _) => Plan::GoOn { reads: false, does: SessionAction::Nothing },
+            _ => Plan::CancelWait,
         };
     }
     if incoming.has_ended() {
         // As in Redis, a session without its client begins nothing that was put off. The replies
         // to what was done before are still its client's.
         match (wait, outgoing) {
-            (Wait::Leave | Wait::Event, Outgoing::Nothing) => return Plan::End,
-            (Wait::Leave | Wait::Event, _) => return Plan::Close,
+            (Wait::Postponed | Wait::Event, Outgoing::Nothing) => return Plan::End,
+            (Wait::Postponed | Wait::Event, _) => return Plan::Close,
             (Wait::Nothing, _) if incoming == Incoming::Over => return Plan::Close,
             (Wait::Nothing | Wait::Locks | Wait::Result | Wait::Return | Wait::Room, _) => {}
         }
@@ -530,17 +533,17 @@ pub(crate) fn plan(sight: Sight) -> Plan {
         _ => SessionAction::Await,
     };
     // A session that executes reads by itself, into the worker's buffer.
-    Plan::GoOn { listens: does != SessionAction::Execute && !incoming.has_ended(), does }
+    Plan::GoOn { reads: does != SessionAction::Execute && !incoming.has_ended(), does }
 }
 
 /// Takes what the client has sent.
-fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
+fn read_available(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
     for _ in 0..READS_PER_TURN {
-        match body.hear(cx) {
-            Heard::Nothing => return StepEnd::Wait,
-            Heard::Bytes => {}
-            Heard::End => return StepEnd::Again,
-            Heard::Gone => return StepEnd::End,
+        match body.read_input(cx) {
+            ReadOutcome::Nothing => return StepEnd::Wait,
+            ReadOutcome::Bytes => {}
+            ReadOutcome::End => return StepEnd::Again,
+            ReadOutcome::Disconnected => return StepEnd::End,
         }
     }
     cx.waker().wake_by_ref();
@@ -548,27 +551,27 @@ fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
 }
 
 /// Looks whether the wait is over, and ends it if so.
-fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> StepEnd {
+fn poll_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> StepEnd {
     let turn = match wait {
         Wait::Nothing => StepEnd::Again,
         Wait::Locks if body.has_locks(cx) => body.resume(cx, Resumption::Granted),
         Wait::Locks if body.has_lost_purpose(cx) => {
-            body.give_up_wait();
+            body.cancel_wait();
             StepEnd::Again
         }
         Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
         Wait::Result | Wait::Return => body.take_result(cx),
         // The request is executed like one that has just come.
-        Wait::Leave | Wait::Room if body.has_leave(cx) => StepEnd::Again,
-        Wait::Locks | Wait::Leave | Wait::Room => StepEnd::Wait,
-        Wait::Event => look_at_event(body, cx),
+        Wait::Postponed | Wait::Room if body.may_begin(cx) => StepEnd::Again,
+        Wait::Locks | Wait::Postponed | Wait::Room => StepEnd::Wait,
+        Wait::Event => poll_event(body, cx),
     };
     body.show_wait();
     turn
 }
 
-fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
-    if body.take_served() || body.take_safety(cx) {
+fn poll_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
+    if body.reply_served() || body.reply_acknowledged(cx) {
         return StepEnd::Again;
     }
     let end = match body.unblocked() {
@@ -581,7 +584,7 @@ fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
             body.end_event(end);
             StepEnd::Again
         }
-        None => body.look_again(cx),
+        None => body.recheck_if_due(cx),
     }
 }
 

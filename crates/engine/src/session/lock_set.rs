@@ -3,7 +3,7 @@
 //! Invariant: key counts that lie add nothing: the command will be refused in its own words.
 
 use commands::arguments::is;
-use commands::{Flags, Plan, Role};
+use commands::{Flags, Plan};
 use keyspace::{Keyspace, LocatedKeys, Location, PartitionSet};
 use proto::Args;
 
@@ -27,18 +27,23 @@ impl LockSet {
     /// refused in its own words.
     pub(crate) fn add(&mut self, server: &Shared, entry: &CommandEntry, args: Args<'_>) {
         if matches!(entry.run, Run::Control) {
-            let is_debug = entry.spec.role == Role::Debug && debug_touches_keys(args);
-            self.world |= is_debug || entry.spec.plan == Plan::World;
+            self.world |= match entry.spec.plan {
+                Plan::World => true,
+                Plan::OfWords(words) => {
+                    args.get(1).is_some_and(|it| words.iter().any(|word| is(it, word)))
+                }
+                Plan::Keys | Plan::Visits => false,
+            };
             return;
         }
         self.undoable |=
             matches!(entry.run, Run::Unit) || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
         match entry.spec.plan {
-            Plan::World | Plan::Visits => self.world = true,
+            Plan::World | Plan::Visits | Plan::OfWords(_) => self.world = true,
             Plan::Keys => {
                 let before = (self.partitions.len(), self.located.len());
-                let visited = entry.spec.keys.iter().try_for_each(|keys| {
-                    keys.visit(args, |index| self.add_key(server.keyspace, &args[index], None))
+                let visited = entry.spec.visit_keys(args, |index| {
+                    self.add_key(server.keyspace, &args[index], None);
                 });
                 if visited.is_err() {
                     self.partitions.truncate(before.0);
@@ -54,23 +59,4 @@ impl LockSet {
         self.partitions.push(location.partition());
         self.located.push(key, location);
     }
-}
-
-/// The words that look at keys, or make some: within a unit they need the world.
-const DEBUG_OF_KEYS: &[&str] = &[
-    "OBJECT",
-    "SDSLEN",
-    "LISTPACK",
-    "HTSTATS",
-    "HTSTATS-KEY",
-    "POPULATE",
-    "DIGEST",
-    "DIGEST-VALUE",
-    "RELOAD",
-    "LOADAOF",
-];
-
-/// Whether a request of DEBUG touches keys.
-fn debug_touches_keys(args: Args<'_>) -> bool {
-    args.get(1).is_some_and(|it| DEBUG_OF_KEYS.iter().any(|word| is(it, word)))
 }

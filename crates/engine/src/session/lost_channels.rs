@@ -37,7 +37,7 @@ impl Session {
 }
 
 /// A table counts by which slots are lost: subscribers of their shard channels are told.
-pub fn tell_of_lost_channels(server: &Shared, is_lost: impl Fn(u16) -> bool) {
+pub fn notify_lost_channels(server: &Shared, is_lost: impl Fn(u16) -> bool) {
     let registry = server.pushes.pubsub.registry(ShardChannel);
     if registry.count() == 0 {
         return;
@@ -51,7 +51,7 @@ pub fn tell_of_lost_channels(server: &Shared, is_lost: impl Fn(u16) -> bool) {
     let wakes = PendingWakes::default();
     for client in server.clients.all() {
         if client.subscriptions_of(ShardChannel) > 0 {
-            server.mailboxes.leave_rerouted(&client, &lost, &wakes);
+            server.mailboxes.post_rerouted(&client, &lost, &wakes);
         }
     }
     server.mailboxes.wake(&wakes);
@@ -63,7 +63,7 @@ pub fn recheck_channel(server: &Shared, session: &Session, name: &[u8]) {
     if server.gates.routing.is_on() && !server.gates.routing.table().is_served(slot) {
         let wakes = PendingWakes::default();
         let lost = Arc::new(BTreeSet::from([slot]));
-        server.mailboxes.leave_rerouted(&session.client, &lost, &wakes);
+        server.mailboxes.post_rerouted(&session.client, &lost, &wakes);
         server.mailboxes.wake(&wakes);
     }
 }

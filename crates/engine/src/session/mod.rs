@@ -5,9 +5,9 @@
 mod accounts;
 mod acl_subject;
 mod blocked;
-mod brought_slots;
 pub mod client_info;
 pub mod fieldsets;
+mod importing_slots;
 pub mod life;
 pub mod lock_set;
 pub mod lost_channels;
@@ -28,8 +28,8 @@ pub(crate) use acl_subject::databases;
 pub use acl_subject::{
     AclLogRecord, AclSubject, Denied, NO_AUTH, Request, channels_of, denial, needs_password,
 };
-pub use blocked::{Blocked, Copies, Recheck, Safety};
-pub use brought_slots::BroughtSlots;
+pub use blocked::{AckWait, Blocked, Copies, Recheck};
+pub use importing_slots::ImportingSlots;
 pub(crate) use lock_set::LockSet;
 pub use memcached::{CLASSES, EventWatch, MemcachedState, WatchClass, WatchClasses};
 pub(crate) use multi::{MultiQueue, MultiState};

@@ -19,6 +19,7 @@ use crate::lane::Lane;
 use crate::runtime::yielding::FEW;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
+use crate::table::flag_set::FlagSet;
 
 /// So many commands a new queue has room for.
 const COMMANDS: usize = 16;
@@ -43,11 +44,7 @@ pub(crate) struct MultiQueue {
     /// The arguments of all commands, one behind the other; more than one only beyond 4 GiB.
     arguments: Vec<ArgsBuffer>,
     /// The flags of all of them together.
-    flags: Flags,
-    /// Whether one of them is refused while data are loaded.
-    is_kept_from_loading: bool,
-    /// Whether a command of it is refused where what is here may be old.
-    is_kept_from_stale: bool,
+    flags: FlagSet,
     /// Whether one was refused, so that EXEC will be.
     pub(crate) is_dirty: bool,
 }
@@ -75,7 +72,7 @@ pub(crate) struct Queued<'a> {
 
 impl MultiQueue {
     /// The flags of all its commands together.
-    pub(crate) fn flags(&self) -> Flags {
+    pub(crate) fn flags(&self) -> FlagSet {
         self.flags
     }
 
@@ -114,11 +111,6 @@ impl MultiQueue {
         self.commands.len()
     }
 
-    /// Whether a command of it is refused while data are loaded.
-    pub(crate) fn is_kept_from_loading(&self) -> bool {
-        self.is_kept_from_loading
-    }
-
     pub(crate) fn get(&self, index: usize) -> Option<Queued<'_>> {
         let &QueuedCommand { entry, buffer, first, count, location } = self.commands.get(index)?;
         let (first, count) = (first as usize, count as usize);
@@ -152,9 +144,7 @@ impl MultiQueue {
         args: Args<'_>,
         location: Option<Location>,
     ) {
-        self.flags = self.flags.and(entry.spec.flags);
-        self.is_kept_from_loading |= !entry.spec.flags.has(Flags::LOADING);
-        self.is_kept_from_stale |= !entry.spec.flags.has(Flags::STALE);
+        self.flags = self.flags.and(FlagSet::of(entry.spec.flags));
         let last = self.arguments.last_mut();
         let first = last.and_then(|buffer| buffer.append(args)).unwrap_or_else(|| {
             self.arguments.push(ArgsBuffer::default());
@@ -191,23 +181,13 @@ impl MultiState {
     }
 
     /// What EXEC would do, as far as flags tell.
-    pub(crate) fn flags(&self) -> Flags {
-        self.queue.as_ref().map_or(Flags::NONE, |queue| queue.flags)
+    pub(crate) fn flags(&self) -> FlagSet {
+        self.queue.as_ref().map_or(FlagSet::EMPTY, |queue| queue.flags)
     }
 
     /// What EXEC would do, by the flags that `flags_of` finds for each of its commands.
     pub(crate) fn flags_by(&self, flags_of: impl Fn(&CommandEntry, Args<'_>) -> Flags) -> Flags {
         self.queue.as_ref().map_or(Flags::NONE, |queue| queue.flags_by(flags_of))
-    }
-
-    /// Whether EXEC is refused while data are loaded, as one of its commands is.
-    pub(crate) fn is_kept_from_loading(&self) -> bool {
-        self.queue.as_ref().is_some_and(|queue| queue.is_kept_from_loading)
-    }
-
-    /// Whether EXEC is refused where what is here may be old, as one of its commands is.
-    pub(crate) fn is_kept_from_stale(&self) -> bool {
-        self.queue.as_ref().is_some_and(|queue| queue.is_kept_from_stale)
     }
 
     /// Ends it without EXEC.

@@ -67,7 +67,7 @@ fn since(server: &Shared, parked: &Parked) -> Option<i64> {
 }
 
 /// Waits for those that were under way before that, for a client: on a heavy-work thread.
-pub fn await_those_before(server: &Shared, time_us: i64) -> Result<(), Refusal> {
+pub fn await_older_commands(server: &Shared, time_us: i64) -> Result<(), Refusal> {
     while server.gates.long_running.is_any_before(time_us) {
         let since = || server.gates.long_running.active_since().unwrap_or(time_us);
         if left(server, since).is_some_and(|left| left <= 0) {

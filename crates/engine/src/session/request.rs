@@ -56,7 +56,7 @@ pub fn tx_options(lane: &Lane, session: &Session) -> TxOptions {
         database: session.database,
         now: now_us / 1000,
         now_us,
-        sees_expired: imports || session.is_bringing(),
+        sees_expired: imports || session.is_importing_slots(),
         touches: !session.no_touch,
         undoable: false,
         heavy: false,

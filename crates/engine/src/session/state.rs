@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use acl::{DEFAULT_USER, User};
-use commands::{Flags, Role};
+use commands::Role;
 use keyspace::Lsn;
 use proto::{Reply, Resp};
 use smallvec::SmallVec;
 
-use super::brought_slots::BroughtSlots;
+use super::importing_slots::ImportingSlots;
 use super::memcached::MemcachedState;
 use super::multi::MultiState;
 use super::pending_input::PendingInput;
@@ -21,7 +21,7 @@ use crate::clients::client_id::ClientId;
 use crate::clients::registry::{Client, Delivery, Signal, client_flags};
 use crate::journal::Seen;
 use crate::observe::pubsub::Subscriptions;
-use crate::observe::tracking::Tracked;
+use crate::observe::tracking::{self, Tracked};
 use crate::session::accounts::SessionCaches;
 use crate::session::fieldsets::Fieldsets;
 use crate::shared::Shared;
@@ -81,7 +81,7 @@ pub struct RareState {
     /// Whether its first request is one of HTTP, which is answered elsewhere.
     pub(crate) asks_for_http: bool,
     /// The hash slots that the client brings from another node.
-    pub(super) brought: Option<Arc<dyn BroughtSlots>>,
+    pub(super) importing_slots: Option<Arc<dyn ImportingSlots>>,
 }
 
 /// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
@@ -127,7 +127,7 @@ impl ReplyMode {
     }
 
     /// A command is over.
-    fn go_on(&mut self) {
+    fn advance(&mut self) {
         let skips = if self.0 & Self::SKIPS_NEXT == 0 { 0 } else { Self::SKIPS };
         self.0 = self.0 & Self::OFF | skips;
     }
@@ -458,7 +458,7 @@ impl Session {
     /// As `reader`, for one command.
     #[inline]
     pub(crate) fn reader_of(&self, entry: &CommandEntry) -> Option<ClientId> {
-        self.reader().filter(|_| entry.spec.flags.has(Flags::READONLY))
+        tracking::reader_of(self.reader(), entry)
     }
 
     /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING
@@ -471,7 +471,7 @@ impl Session {
                 _ => self.preface = Preface::default(),
             }
         }
-        self.reply_mode.go_on();
+        self.reply_mode.advance();
     }
 
     /// Whether CLIENT CACHING came right before the present command.

@@ -108,11 +108,11 @@ pub enum Resumed {
 /// What is to be booked of a program that is over, at its session's worker.
 pub trait Accounted: Send {
     /// The program needs nothing of its session any more.
-    fn leave(&mut self, _: &mut Session) {}
+    fn detach(&mut self, _: &mut Session) {}
 
-    /// Books as many of its commands as a worker has time for; whether `book` has time for the
+    /// Books as many of its commands as a worker has time for; whether `charge` has time for the
     /// others.
-    fn book_next(&mut self, _: &Lane, _: &mut Session) -> bool {
+    fn charge_next(&mut self, _: &Lane, _: &mut Session) -> bool {
         true
     }
 
@@ -170,7 +170,7 @@ impl Suspension {
             Self::Locks(_) => Wait::Locks,
             Self::Offload(_) | Self::Steps(_) | Self::Departures(_) => Wait::Result,
             Self::ResumableOffload(_) => Wait::Return,
-            Self::Pause => Wait::Leave,
+            Self::Pause => Wait::Postponed,
             Self::Backpressure(_) => Wait::Room,
             Self::Blocked(_) => Wait::Event,
         }
@@ -191,15 +191,15 @@ impl Suspension {
         if let Self::Steps(steps) = &mut self {
             steps.pack();
         }
-        if self.wait().goes_along() { self } else { Self::None }
+        if self.wait().survives_move() { self } else { Self::None }
     }
 
     /// The suspension at its new worker, where it stands in no line yet.
     pub fn unpacked(mut self) -> Self {
         if let Self::Blocked(blocked) = &mut self
-            && let Some(safety) = &mut blocked.safety
+            && let Some(ack_wait) = &mut blocked.ack_wait
         {
-            safety.is_queued = false;
+            ack_wait.is_queued = false;
         }
         self
     }

@@ -41,6 +41,8 @@ pub struct BlockedClient {
     pub(crate) again: AtomicI64,
     /// Whether CLIENT UNBLOCK, if it ends the wait, asks for an error.
     pub(crate) ends_with_error: AtomicBool,
+    /// How often the server had become a replica when the wait began.
+    pub(crate) demotions: u64,
 }
 
 /// As a time: not at all.
@@ -83,6 +85,12 @@ pub struct Waiting {
 }
 
 impl BlockedClient {
+    /// Whether the server has become a replica since the wait began: then the client is told so,
+    /// and nobody serves it.
+    pub(crate) fn is_demoted(&self, server: &Shared) -> bool {
+        self.demotions != server.gates.replica_role.demotions()
+    }
+
     /// What may serve its client now that its `nth` key is ready and others may be by the same
     /// transaction, in this order: its command goes by its own order of keys, whichever changed
     /// first, and one that reads streams reads all of them.
@@ -96,7 +104,8 @@ impl BlockedClient {
             let key = self.awaited.key(*place);
             let kind = || tx.peek(key).ok().flatten().map(EntryRef::kind);
             // A key that is named twice is in the line of those that are ready no more.
-            key == served || tx.is_ready(key) && (waiter.wakes_on_deletion() || self.heeds(kind()))
+            key == served
+                || tx.is_ready(key) && (waiter.wakes_on_deletion() || self.accepts(kind()))
         };
         let ready = (0..self.awaited.len()).filter(is_ready);
         if self.entry.spec.group != Group::Stream {
@@ -111,7 +120,7 @@ impl BlockedClient {
     }
 
     /// Whether a value of this type may be what its client waits for.
-    pub(crate) fn heeds(&self, kind: Option<Kind>) -> bool {
+    pub(crate) fn accepts(&self, kind: Option<Kind>) -> bool {
         match self.entry.spec.group {
             Group::List => kind == Some(Kind::List),
             Group::SortedSet => kind == Some(Kind::SortedSet),
@@ -151,6 +160,7 @@ impl Waiting {
             outcome: Mutex::default(),
             again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
             ends_with_error: AtomicBool::new(false),
+            demotions: server.gates.replica_role.demotions(),
         };
         let waiter = Waiter::new(wait.wakes_on_deletion, Box::new(blocked));
         // The waiter leaves the queues by its end, even where it comes to stand in some only.
@@ -184,13 +194,21 @@ impl KeyWait {
 
     /// Ends the wait. `false` if somebody was quicker: the outcome is there or comes in a moment,
     /// with a signal.
-    pub fn give_up(&self) -> bool {
+    pub fn cancel(&self) -> bool {
         self.waiter.cancel() == Cancelled::Now
     }
 
-    /// Whether CLIENT UNBLOCK has ended the wait, and if so, whether with an error. To be asked
-    /// where there is no outcome.
+    /// Whether the server has become a replica since the wait began.
+    pub fn is_demoted(&self) -> bool {
+        blocked(&self.waiter).is_demoted(self.server)
+    }
+
+    /// Whether CLIENT UNBLOCK or a demotion has ended the wait, and if so, whether with an error.
+    /// To be asked where there is no outcome.
     pub fn unblocked(&self) -> Option<bool> {
+        if self.is_demoted() && self.cancel() {
+            return Some(true);
+        }
         let blocked = blocked(&self.waiter);
         // The thread that serves leaves the outcome first, and ends the wait then.
         let is_unserved = self.waiter.is_over()
@@ -218,7 +236,7 @@ impl KeyWait {
     /// Leaves all queues: what is to be done for that, as their locks come free. Until then the
     /// waiter is passed over.
     pub fn leave(mut self) -> Option<Unregistration> {
-        self.give_up();
+        self.cancel();
         self.leaving()
     }
 

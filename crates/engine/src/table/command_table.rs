@@ -27,9 +27,9 @@ pub struct CommandEntry {
     pub spec: &'static Spec,
     /// What runs the command.
     pub run: Run,
-    /// Whether it has one key and no more, at index 1.
+    /// Whether the command has one key and no more, at index 1.
     pub has_first_key: bool,
-    /// Whether it is a program that says at index 2 how many keys follow.
+    /// Whether the command is a program that says at index 2 how many keys follow.
     pub(crate) counts_keys: bool,
     /// Whether requests for it may share their locks with others.
     pub is_brief: bool,
@@ -48,14 +48,15 @@ impl CommandEntry {
         if has_one { args.get(PROGRAM_COUNT + 1) } else { None }
     }
 
-    /// Whether it confirms what it did by messages, which are no replies.
+    /// Whether the command confirms what it did by messages, which are no replies.
     pub fn answers_with_messages(&self) -> bool {
         let spec = &self.spec;
         let tells = spec.group == Group::PubSub && spec.flags.has(Flags::SUBSCRIBED);
         tells || spec.role == commands::Role::SyncSlots
     }
 
-    /// Whether it may change the data; EXEC and scripts may, unless they say that they do not.
+    /// Whether the command may change the data; EXEC and scripts may, unless they say that they do
+    /// not.
     #[inline]
     pub fn may_write(&self) -> bool {
         let flags = self.spec.flags;

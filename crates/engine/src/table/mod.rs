@@ -3,4 +3,5 @@
 //! Invariant: what runs a command is known by the command's id alone.
 
 pub mod command_table;
+pub mod flag_set;
 pub mod request_keys;

@@ -82,7 +82,7 @@ impl Next {
         Self::Offload(Box::new(work))
     }
 
-    /// Does it in steps, between which others of the worker come.
+    /// Does the work in steps, between which others of the worker come.
     pub fn in_steps(
         entry: &'static CommandEntry,
         args: Args<'_>,

@@ -36,8 +36,8 @@ struct Tally {
     uses: AtomicU32,
     late_uses: AtomicU32,
     /// Keys looked at, those of them that are kept for their past, and the bytes of all.
-    looks: AtomicU32,
-    late_looks: AtomicU32,
+    samples: AtomicU32,
+    late_samples: AtomicU32,
     bytes: AtomicU64,
     /// Keys that came back after they were evicted.
     returns: AtomicU32,
@@ -107,9 +107,9 @@ impl Decay {
         }
     }
 
-    pub(super) fn note_look(&self, sample: Sample) {
-        self.tally.looks.fetch_add(sample.keys, Ordering::Relaxed);
-        self.tally.late_looks.fetch_add(sample.late, Ordering::Relaxed);
+    pub(super) fn note_sample(&self, sample: Sample) {
+        self.tally.samples.fetch_add(sample.keys, Ordering::Relaxed);
+        self.tally.late_samples.fetch_add(sample.late, Ordering::Relaxed);
         self.tally.bytes.fetch_add(sample.bytes, Ordering::Relaxed);
     }
 
@@ -132,22 +132,22 @@ impl Decay {
         let fade = self.fade.load(Ordering::Relaxed);
         let lasts = u64::from(mean) * 256 / u64::from(fade);
         self.use_lasts_ms.store(u32::try_from(lasts).unwrap_or(u32::MAX), Ordering::Relaxed);
-        self.tally.fade();
+        self.tally.decay();
     }
 
     /// Draws a lesson from what was seen.
     fn learn(&self, keys: f64, remembered: f64) {
         let count = |counter: &AtomicU32| f64::from(counter.load(Ordering::Relaxed));
         let tally = &self.tally;
-        let (looks, late_looks) = (count(&tally.looks), count(&tally.late_looks));
-        if looks > 0.0 {
-            let mean = tally.bytes.load(Ordering::Relaxed) as f64 / looks;
+        let (samples, late_samples) = (count(&tally.samples), count(&tally.late_samples));
+        if samples > 0.0 {
+            let mean = tally.bytes.load(Ordering::Relaxed) as f64 / samples;
             self.mean_bytes.store(mean as u64, Ordering::Relaxed);
         }
-        if late_looks == 0.0 || remembered == 0.0 {
+        if late_samples == 0.0 || remembered == 0.0 {
             return;
         }
-        let late_keys = keys * late_looks / looks;
+        let late_keys = keys * late_samples / samples;
         let late = USES_PER_COUNT as f64 * count(&tally.late_uses) / late_keys;
         let any = USES_PER_COUNT as f64 * count(&tally.uses) / keys;
         let returned = count(&tally.returns) / remembered;
@@ -160,9 +160,9 @@ impl Decay {
 
 impl Tally {
     /// Has what was seen count less.
-    fn fade(&self) {
-        let Self { uses, late_uses, looks, late_looks, bytes, returns } = self;
-        for counter in [uses, late_uses, looks, late_looks, returns] {
+    fn decay(&self) {
+        let Self { uses, late_uses, samples, late_samples, bytes, returns } = self;
+        for counter in [uses, late_uses, samples, late_samples, returns] {
             let count = counter.load(Ordering::Relaxed);
             counter.store(count - count / 4, Ordering::Relaxed);
         }
@@ -189,7 +189,7 @@ mod tests {
                 decay.note_use(2, age_ms);
             }
             (0..returns).for_each(|_| decay.note_return());
-            decay.note_look(Sample { keys: 100, late: 10, bytes: 10_000 });
+            decay.note_sample(Sample { keys: 100, late: 10, bytes: 10_000 });
             for _ in 0..=KEYS / 8 {
                 decay.note_evicted(KEYS, KEYS, 1000 * (part + 1));
             }

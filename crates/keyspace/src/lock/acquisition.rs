@@ -58,13 +58,14 @@ pub struct Acquisition {
     wanted: Wanted,
     held: usize,
     rounds: u8,
-    /// When it was beaten first, on the monotonic clock in microseconds, if `rounds` is not 0.
+    /// When the acquisition was beaten first, on the monotonic clock in microseconds, if `rounds`
+    /// is not 0.
     beaten_since: i64,
     ticket: Option<Ticket>,
     world: Option<WorldTicket>,
     /// Its claim on all of its partitions, once it was kept from them for long.
     pub(super) claim: Option<ClaimNumber>,
-    /// Whether it will hold its locks for long, and waits for older claims first.
+    /// Whether the locks will be held for long, and older claims are waited for first.
     defers: bool,
     /// Since when it times its hold, on the monotonic clock in microseconds, or `UNTIMED`.
     held_since: i64,
@@ -240,7 +241,7 @@ impl Acquisition {
             };
             self.ticket = None;
             if woken == Woken::Granted {
-                self.keyspace.partition(partitions[self.held]).word.take_up();
+                self.keyspace.partition(partitions[self.held]).word.accept_handoff();
                 self.held += 1;
             }
         }
@@ -364,7 +365,7 @@ impl Acquisition {
         self.ticket.as_ref().map(Ticket::index)
     }
 
-    /// What it would wait for.
+    /// What the acquisition would wait for.
     #[must_use]
     pub fn obstacle(&self) -> Obstacle<'_> {
         match &self.wanted {

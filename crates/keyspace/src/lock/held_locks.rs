@@ -83,6 +83,7 @@ fn bit_of(index: PartitionIndex) -> u64 {
 }
 
 #[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::HeldLocks;
     use crate::keyspace::{Keyspace, PARTITIONS};

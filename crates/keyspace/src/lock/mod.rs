@@ -145,7 +145,7 @@ impl LockWord {
     }
 
     /// The caller has come for the lock that it was handed.
-    pub(crate) fn take_up(&self) {
+    pub(crate) fn accept_handoff(&self) {
         self.0.fetch_and(!HANDED, Ordering::Relaxed);
     }
 

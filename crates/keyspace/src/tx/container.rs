@@ -29,7 +29,7 @@ pub enum Outcome {
     Absent,
 }
 
-/// What it takes to pass a member in search of those that expired; to remove one takes
+/// The time that it takes to pass a member in search of those that expired; to remove one takes
 /// [`TAKEN_OUT`](structs::members::TAKEN_OUT) times as much.
 const EXPIRY_NS_PER_MEMBER: u64 = 4;
 
@@ -236,7 +236,7 @@ impl Tx {
     }
 }
 
-/// What it takes to remove the members of a container whose time is over, as far as that matters:
+/// The cost of removing the members of a container whose time is over, as far as that matters:
 /// beyond what a worker may do it is not counted to the end.
 #[cold]
 fn expiry_cost_ns(entry: EntryRef<'_>, now: UnixMillis) -> u64 {

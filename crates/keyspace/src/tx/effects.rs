@@ -119,7 +119,7 @@ impl Effects {
         self.listened = settings.events.load(Ordering::Relaxed);
     }
 
-    /// Forgets it all; how many changes there were.
+    /// Forgets all effects; how many changes there were.
     #[inline]
     pub(super) fn reset(&mut self) -> u64 {
         // Without anybody to tell it nothing else is kept.

@@ -152,7 +152,7 @@ impl Tx {
         self.fetch_tables(looks);
         let mut seen = Candidates::new();
         for look in looks {
-            self.look(*look, rule, &mut seen);
+            self.sample_partition(*look, rule, &mut seen);
         }
         self.rank_all(rule, &mut seen);
         let count = seen.len();
@@ -198,8 +198,18 @@ impl Tx {
 
     /// Goes through keys of a partition, which are on their way from memory from then on. All that
     /// lie at the same place are taken, so that none is passed over for ever.
-    fn look<'a>(&'a self, look: EvictionSample, rule: EvictionPolicy, all: &mut Candidates<'a>) {
+    fn sample_partition<'a>(
+        &'a self,
+        look: EvictionSample,
+        rule: EvictionPolicy,
+        all: &mut Candidates<'a>,
+    ) {
         let Some(content) = self.grant.content(look.partition) else { return };
+        // What another server brings is whole over there: a key that went here would come again,
+        // as no more than what is done to it next.
+        if self.keyspace.importing().contain(look.partition) {
+            return;
+        }
         let (tables, begun) = (content.tables.count(), all.len());
         let first = look.random as usize % tables;
         for number in (first..tables).chain(0..first) {
@@ -209,13 +219,13 @@ impl Tx {
             }
             let (database, table) = content.tables.nth(number);
             if table.len() > 0 {
-                self.look_in((database, table), EvictionSample { count, ..look }, rule, all);
+                self.sample_table((database, table), EvictionSample { count, ..look }, rule, all);
             }
         }
     }
 
-    /// As `look`, in one table.
-    fn look_in<'a>(
+    /// As `sample_partition`, in one table.
+    fn sample_table<'a>(
         &'a self,
         (database, table): (usize, &'a EntryTable),
         look: EvictionSample,
@@ -253,19 +263,19 @@ impl Tx {
             rank.is_some()
         });
         if rule.order == EvictionOrder::Worth {
-            self.note_look(all);
+            self.note_sample(all);
         }
     }
 
     /// Has the policy learn from what was looked at.
-    fn note_look(&self, seen: &[Candidate<'_>]) {
+    fn note_sample(&self, seen: &[Candidate<'_>]) {
         let mut sample = Sample::default();
         for Candidate { entry, .. } in seen {
             sample.keys += 1;
             sample.late += u32::from(self.access.is_late(entry.access_clock()));
             sample.bytes += entry.memory() as u64;
         }
-        self.keyspace.ghost_list().note_look(sample);
+        self.keyspace.ghost_list().note_sample(sample);
     }
 
     /// Removes a key that was found under the locks that are held; the memory that it took. `None`

@@ -81,16 +81,16 @@ pub struct TxOptions {
     pub sees_expired: bool,
     /// Whether what it reads and changes counts as used (`CLIENT NO-TOUCH` clears it).
     pub touches: bool,
-    /// Whether it may meet undeclared keys, so that what it does must be undoable.
+    /// Whether the transaction may meet undeclared keys, so that what it does must be undoable.
     pub undoable: bool,
-    /// Whether it runs where nobody waits for the thread.
+    /// Whether the transaction runs where nobody waits for the thread.
     pub heavy: bool,
     /// Whether the waiters that it makes ready are served within the budget of its worker: where
     /// that is too little, all of it begins again on a heavy-work thread.
     pub serves_within_budget: bool,
-    /// Whether it makes no record: the journal gets what it does from its caller.
+    /// Whether the transaction makes no record: the journal gets what it does from its caller.
     pub unrecorded: bool,
-    /// Whose it is, by a number that means nothing here; 0 if nobody asked for it.
+    /// Whom the transaction is for, by a number that means nothing here; 0 if nobody asked for it.
     pub origin: u64,
 }
 
@@ -154,7 +154,7 @@ pub struct Tx {
     made: Made,
     /// Whether a client has everything removed by it.
     has_flushed_all: bool,
-    /// Where it computes without its locks, or did.
+    /// Where the transaction computes without its locks, or did.
     phase: Option<Box<Phase>>,
 }
 
@@ -180,7 +180,7 @@ pub(crate) struct Counted {
 
 impl Counted {
     /// Keys and members that went though no command said so.
-    fn gone(&self) -> u64 {
+    fn expired_count(&self) -> u64 {
         self.expired.get() + self.expired_members.get() + self.evicted.get()
     }
 }
@@ -355,7 +355,7 @@ impl Tx {
         self.keyspace
     }
 
-    /// What it does from here on is its own, and recorded where anybody reads that.
+    /// What the transaction does from here on is its own, and recorded where anybody reads that.
     pub fn record_from_now(&mut self) {
         self.options.unrecorded = false;
         self.effects.renew_followers(self.keyspace.settings(), false);
@@ -366,11 +366,11 @@ impl Tx {
     /// database has which name.
     pub fn refresh_views(&mut self) {
         self.effects.renew_followers(self.keyspace.settings(), self.options.unrecorded);
-        self.modified.look_again(self.keyspace);
+        self.modified.refresh_observed(self.keyspace);
         self.physical = self.keyspace.physical(self.options.database);
     }
 
-    /// Whether it has changed anything that is not final.
+    /// Whether the transaction has changed anything that is not final.
     #[must_use]
     pub fn is_touched(&self) -> bool {
         self.made.touched
@@ -420,7 +420,7 @@ impl Tx {
     pub fn finish_command(&mut self) {
         self.report_met();
         if self.has_modified() {
-            self.settle_modified();
+            self.drop_unmodified();
         }
     }
 

@@ -96,7 +96,7 @@ impl ModifiedKeys {
 
     /// Looks whether anybody observes changes by now.
     #[inline]
-    pub(super) fn look_again(&mut self, keyspace: &Keyspace) {
+    pub(super) fn refresh_observed(&mut self, keyspace: &Keyspace) {
         self.is_observed |= keyspace.changes_are_observed();
     }
 
@@ -254,8 +254,8 @@ impl Tx {
 
     /// A command is over: if it changed nothing, the keys it opened are not modified.
     #[cold]
-    pub(super) fn settle_modified(&mut self) {
-        let gone = self.counted.gone();
+    pub(super) fn drop_unmodified(&mut self) {
+        let gone = self.counted.expired_count();
         let modified = &mut self.modified;
         if self.effects.changes() == 0 && gone == modified.gone {
             modified.keys.truncate(modified.settled);

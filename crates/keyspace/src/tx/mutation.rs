@@ -47,7 +47,7 @@ pub(super) struct Mutation<'a> {
 pub(super) struct Made {
     /// Whether anything was changed that is not final.
     pub(super) touched: bool,
-    /// What it takes to hold what was stored.
+    /// What a reader must know to hold what was stored.
     pub(super) demand: Demand,
 }
 

@@ -201,7 +201,7 @@ impl Tx {
         entry: EntryRef<'a>,
     ) -> Option<EntryRef<'a>> {
         let (keyspace, now) = (self.keyspace, self.options.now);
-        if keyspace.settings().keeps_expired(now) || keyspace.brought().contain(partition) {
+        if keyspace.settings().keeps_expired(now) || keyspace.importing().contain(partition) {
             // Another server decides when the key goes; until then it is absent for clients.
             return None;
         }

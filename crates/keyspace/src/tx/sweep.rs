@@ -151,7 +151,7 @@ impl Tx {
         let now = self.now();
         let keyspace = self.keyspace;
         let suspended =
-            keyspace.settings().suspends_expiry() || keyspace.brought().contain(partition);
+            keyspace.settings().suspends_expiry() || keyspace.importing().contain(partition);
         let (mut due, mut with_members_due) = (Vec::new(), Vec::new());
         let mut earliest = UnixMillis::MAX;
         let content = self.grant.content(partition).expect("a sweep holds its partition");
@@ -170,7 +170,7 @@ impl Tx {
             })
         });
         // Before anything is removed, as a table goes with its last key.
-        let next = content.tables.go_on(database, next);
+        let next = content.tables.next_of_walk(database, next);
         let home = self.physical;
         let logical = self.options.database;
         self.enter_physical(database);

@@ -91,7 +91,7 @@ impl UndoLog {
 }
 
 impl Tx {
-    /// Whether it can be undone.
+    /// Whether the transaction can be undone.
     #[must_use]
     pub fn is_undoable(&self) -> bool {
         self.undo.is_some()
@@ -103,8 +103,8 @@ impl Tx {
         self.undo.as_ref().map_or(0, |undo| undo.changes)
     }
 
-    /// Where it stands, to be returned to; `None` where something was changed before, which cannot
-    /// be told from what comes, or nothing can be undone.
+    /// Where the transaction stands, to be returned to; `None` where something was changed before,
+    /// which cannot be told from what comes, or nothing can be undone.
     #[must_use]
     pub fn mark(&self) -> Option<UndoPoint> {
         let is_new = self.undo.as_ref().is_some_and(UndoLog::is_empty);
@@ -125,8 +125,8 @@ impl Tx {
         self.ready.truncate(ready);
     }
 
-    /// What it changed is final: observers of the data know it. Nothing of that can be undone any
-    /// more.
+    /// What the transaction changed is final: observers of the data know it. Nothing of that can be
+    /// undone any more.
     #[inline]
     pub fn seal(&mut self) {
         if self.made.touched {
@@ -142,7 +142,7 @@ impl Tx {
             let UndoLog { databases, .. } = std::mem::take(undo);
             for turn in databases {
                 if let DatabaseOperation::Flushed(flushed) = turn.operation {
-                    flushed.leave(self.keyspace);
+                    flushed.release(self.keyspace);
                 }
             }
         }

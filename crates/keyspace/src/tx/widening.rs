@@ -34,12 +34,12 @@ impl Tx {
     }
 
     /// Forgets a command that did nothing and may begin again: what it looked up does not count.
-    pub fn give_up(&mut self, begun: &CommandStart) {
+    pub fn forget_command(&mut self, begun: &CommandStart) {
         self.counted = begun.counted.clone();
         self.missed.get_mut().clear();
     }
 
-    /// Whether it can begin again for what is beyond its grant.
+    /// Whether the transaction can begin again for what is beyond its grant.
     #[cold]
     #[must_use]
     pub fn may_widen(&self) -> bool {

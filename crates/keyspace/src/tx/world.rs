@@ -39,9 +39,9 @@ struct Detached {
 
 impl FlushedDatabase {
     /// The tables are put back no more: walks that go on see them first, and free them.
-    pub(super) fn leave(self, keyspace: &Keyspace) {
+    pub(super) fn release(self, keyspace: &Keyspace) {
         let tables = self.tables.into_iter().map(|it| (it.marks, it.table)).collect();
-        if let Some(tables) = keyspace.walks().leave(self.database, tables) {
+        if let Some(tables) = keyspace.walks().keep_flushed(self.database, tables) {
             keyspace.discard(Garbage::tables(tables, self.memory));
         }
     }
@@ -99,7 +99,7 @@ impl Tx {
         let flushed = self.detach(database);
         match &mut self.undo {
             Some(undo) => undo.remember_flush(flushed),
-            None => flushed.leave(self.keyspace),
+            None => flushed.release(self.keyspace),
         }
         change.end();
         self.effects.add_changes(removed as u64);

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 
 use base::number::format_f64;
 use keyspace::EntryRef;
-use proto::ArgsBuffer;
 use proto::args::encode_command;
+use proto::framing::encode_select;
+use proto::{Args, ArgsBuffer};
 use structs::array::{ArrayRef, INDEX_MAX};
 use structs::hash::HashRef;
 use structs::members::Text;
@@ -27,14 +28,28 @@ const ITEMS: usize = 64;
 /// Bytes of items that are not gone beyond by more than one.
 const ITEM_BYTES: usize = 1 << 20;
 
+/// The words of the command that loads a library.
+const FUNCTION: &[u8] = b"FUNCTION";
+const LOAD: &[u8] = b"LOAD";
+
 /// Tells the database of what follows.
 pub(crate) fn write_select(out: &mut Writer, database: usize) {
-    write_command(out, &[b"SELECT", database.to_string().as_bytes()]);
+    encode_select(database, out.buffer());
+    out.flush_if_large();
 }
 
 /// Tells a library of functions.
 pub(crate) fn write_library(out: &mut Writer, code: &[u8]) {
-    write_command(out, &[b"FUNCTION", b"LOAD", code]);
+    write_command(out, &[FUNCTION, LOAD, code]);
+}
+
+/// The code of the library that a command of a log loads, if it is such a command. The crate knows
+/// no commands: these are words that a log is written in, as above.
+pub(crate) fn loaded_library(args: Args<'_>) -> Option<&[u8]> {
+    let is = |index: usize, word: &[u8]| {
+        args.get(index).is_some_and(|argument| argument.eq_ignore_ascii_case(word))
+    };
+    (is(0, FUNCTION) && is(1, LOAD)).then(|| args.get(args.len() - 1)).flatten()
 }
 
 /// Tells an entry.
@@ -44,7 +59,7 @@ pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
         ValueRef::String(text) => {
             let flags = entry.notes().flags;
             if flags != 0 {
-                write_command(out, &[b"ECHO", &EntryNote::Flags(flags).word()]);
+                write_command(out, &[EntryNote::COMMAND, &EntryNote::Flags(flags).word()]);
             }
             write_command(out, &[b"SET", key, text.contiguous(&mut Vec::new())]);
         }
@@ -63,7 +78,7 @@ pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
         write_command(out, &[b"PEXPIREAT", key, deadline.to_string().as_bytes()]);
     }
     if entry.is_sticky() {
-        write_command(out, &[b"ECHO", &EntryNote::Sticks(key, true).word()]);
+        write_command(out, &[EntryNote::COMMAND, &EntryNote::Sticks(key, true).word()]);
     }
 }
 
@@ -225,7 +240,7 @@ fn write_idempotence(out: &mut Writer, key: &[u8], stream: &Stream) {
 /// Tells one command.
 fn write_command(out: &mut Writer, words: &[&[u8]]) {
     encode_command(words.iter().copied(), out.buffer());
-    out.relieve();
+    out.flush_if_large();
 }
 
 /// A command that is told as often as its items need.
@@ -263,7 +278,7 @@ impl<'w> Items<'w> {
     fn finish(&mut self) {
         if self.count > 0 {
             self.words.as_args().encode(self.out.buffer());
-            self.out.relieve();
+            self.out.flush_if_large();
             self.words.clear();
             (self.count, self.bytes) = (0, 0);
         }

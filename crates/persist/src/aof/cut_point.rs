@@ -26,7 +26,7 @@ impl CutPoint {
         self.offset
     }
 
-    /// Whether it is in the middle of a batch, by the check line of that.
+    /// Whether the cut is in the middle of a batch, by the check line of that.
     #[must_use]
     pub fn is_within_batch(self) -> bool {
         self.batch.is_some()

@@ -255,7 +255,7 @@ impl Manifest {
 
     /// Takes up a base which holds all there was before the increment with this number; what it
     /// replaces is history.
-    pub fn take_up(&mut self, base: AofFile, first_increment: u64) {
+    pub fn install_base(&mut self, base: AofFile, first_increment: u64) {
         self.last_base = base.sequence;
         self.history.extend(self.base.replace(base));
         let is_replaced = |file: &mut AofFile| file.sequence < first_increment;
@@ -364,12 +364,12 @@ mod tests {
         let mut manifest = Manifest::default();
         let base = manifest.next_base(b"a.aof", BaseForm::Snapshot);
         let first = manifest.add_increment(b"a.aof").sequence;
-        manifest.take_up(base, first);
+        manifest.install_base(base, first);
         assert_eq!(names(&manifest), ["a.aof.1.base.rdb", "a.aof.1.incr.aof"]);
         manifest.add_increment(b"a.aof");
         let first = manifest.add_increment(b"a.aof").sequence;
         let base = manifest.next_base(b"a.aof", BaseForm::Commands);
-        manifest.take_up(base, first);
+        manifest.install_base(base, first);
         assert_eq!(names(&manifest), ["a.aof.2.base.aof", "a.aof.3.incr.aof"]);
         assert_eq!(manifest.history().len(), 3);
         manifest.forget_history();

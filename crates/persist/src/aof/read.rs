@@ -15,7 +15,7 @@ use std::io;
 use std::ops::Range;
 
 use base::number::parse_i64;
-use proto::OwnedArgs;
+use proto::{Framing, OwnedArgs};
 
 use super::check_line::CheckLine;
 use super::cut_point::CutPoint;
@@ -62,9 +62,9 @@ pub enum AofDamage {
     Torn,
     /// Something that is no unit begins here.
     Malformed {
-        /// Where it begins; whatever stands before that is as it was written.
+        /// Where the fault begins; whatever stands before that is as it was written.
         from: u64,
-        /// Where it is seen.
+        /// Where the fault is seen.
         at: u64,
         /// What is wrong.
         why: &'static str,
@@ -199,18 +199,21 @@ impl<'f> UnitReader<'f> {
                 self.stream.close();
                 return Ok(None);
             };
-            let word = args.as_args().get(0).unwrap_or_default().to_ascii_uppercase();
-            match (&*word, is_transaction) {
-                (b"MULTI", false) => is_transaction = true,
-                (b"MULTI", true) => return Err(self.malformed_here("MULTI within MULTI")),
-                (b"EXEC", false) => return Err(self.malformed_here("EXEC without MULTI")),
-                (b"EXEC", true) => break,
-                (word, _) => {
-                    if word == b"SELECT" {
-                        selected = args.as_args().get(1).and_then(parse_i64);
-                    }
+            let framing = args.as_args().get(0).and_then(Framing::named);
+            match (framing, is_transaction) {
+                (Some(Framing::Multi), false) => is_transaction = true,
+                (Some(Framing::Multi), true) => {
+                    return Err(self.malformed_here("MULTI within MULTI"));
+                }
+                (Some(Framing::Exec), false) => {
+                    return Err(self.malformed_here("EXEC without MULTI"));
+                }
+                (Some(Framing::Exec), true) => break,
+                (Some(Framing::Select), _) => {
+                    selected = args.as_args().get(1).and_then(parse_i64);
                     unit.commands.push(args);
                 }
+                (Some(Framing::Discard) | None, _) => unit.commands.push(args),
             }
             if !is_transaction {
                 break;

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Flaw, Operator, Repair, snapshot};
+use crate::aof::commands::loaded_library;
 use crate::aof::manifest::{AofFile, Manifest};
 use crate::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader};
 use crate::storage::{Claim, Claimed, OpenMode, Storage, read_full, read_whole};
@@ -61,14 +62,7 @@ fn check_libraries(
     library: &dyn Fn(&[u8]) -> Result<(), String>,
 ) -> Result<(), Flaw> {
     for command in &unit.commands {
-        let args = command.as_args();
-        let is = |index: usize, word: &[u8]| {
-            args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word))
-        };
-        if !is(0, b"FUNCTION") || !is(1, b"LOAD") {
-            continue;
-        }
-        let code = args.get(args.len() - 1).unwrap_or_default();
+        let Some(code) = loaded_library(command.as_args()) else { continue };
         library(code).map_err(|why| {
             let (name, offset) = (path.display(), unit.offset);
             Flaw(format!("AOF {name} is not valid, at offset {offset}: {why}"))

@@ -71,7 +71,7 @@ pub struct Operator<'a> {
 }
 
 impl Operator<'_> {
-    /// Whether it is to be gone on with; no answer means no.
+    /// Whether the check is to go on; no answer means no.
     fn agrees(&mut self) -> Result<bool, Flaw> {
         write!(self.out, "Continue? [y/N]: ")?;
         self.out.flush()?;

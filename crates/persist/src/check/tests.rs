@@ -141,7 +141,7 @@ fn of_several_files_only_the_last_is_repaired() {
     let mut manifest = Manifest::default();
     let base = manifest.next_base(b"a", BaseForm::Snapshot);
     snapshot(&disk, "a.1.base.rdb");
-    manifest.take_up(base, 1);
+    manifest.install_base(base, 1);
     manifest.add_increment(b"a");
     manifest.add_increment(b"a");
     disk.put(Path::new("a.manifest"), &manifest.encode());

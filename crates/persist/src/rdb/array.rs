@@ -29,7 +29,7 @@ pub fn write(out: &mut Writer, array: ArrayRef<'_>) {
         write_length(out, index - expected);
         write_member(out, text);
         expected = index + 1;
-        out.relieve();
+        out.flush_if_large();
     }
 }
 

@@ -58,7 +58,7 @@ pub fn write_for_valkey(out: &mut Writer, hash: HashRef<'_>) {
         write_member(out, member);
         write_member(out, value);
         write_deadline(out, deadline);
-        out.relieve();
+        out.flush_if_large();
     }
 }
 
@@ -76,7 +76,7 @@ fn write_timed_fields(out: &mut Writer, hash: HashRef<'_>, earliest: Option<Unix
         }
         write_member(out, member);
         write_member(out, value);
-        out.relieve();
+        out.flush_if_large();
     }
 }
 

@@ -66,7 +66,7 @@ pub fn write(out: &mut Writer, list: ListRef<'_>) {
                 write_bytes(out, listpack);
             }
         }
-        out.relieve();
+        out.flush_if_large();
     });
 }
 
@@ -75,7 +75,7 @@ pub fn write_elements(out: &mut Writer, list: ListRef<'_>) {
     write_length(out, list.len());
     for element in list.range(0..list.len()) {
         write_member(out, element);
-        out.relieve();
+        out.flush_if_large();
     }
 }
 

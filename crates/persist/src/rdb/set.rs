@@ -40,7 +40,7 @@ pub fn write(out: &mut Writer, set: SetRef<'_>) {
                 if value_type == ValueType::SetTimed {
                     write_deadline(out, deadline);
                 }
-                out.relieve();
+                out.flush_if_large();
             }
         }
     }

@@ -62,7 +62,7 @@ fn write_each(out: &mut Writer, set: SortedSetRef<'_>, is_timed: bool) {
         if is_timed {
             write_deadline(out, item.deadline);
         }
-        out.relieve();
+        out.flush_if_large();
     }
 }
 

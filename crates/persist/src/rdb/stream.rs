@@ -91,7 +91,7 @@ pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
     for node in stream.nodes() {
         write_bytes(out, &bytes_of(node.master()));
         write_bytes(out, node.bytes());
-        out.relieve();
+        out.flush_if_large();
     }
     write_length(out, stream.len());
     write_id(out, stream.last_id());
@@ -120,7 +120,7 @@ fn write_group(out: &mut Writer, group: &ConsumerGroup, age: StreamFormat) {
         out.extend(&bytes_of(pending.id));
         out.extend(&pending.delivered_at.to_le_bytes());
         write_length(out, pending.deliveries);
-        out.relieve();
+        out.flush_if_large();
     }
     write_length(out, group.consumers().len() as u64);
     for (name, consumer) in group.consumers() {

@@ -56,7 +56,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// How it is written.
+    /// How the value is written.
     #[must_use]
     pub fn value_type(&self) -> ValueType {
         match self {
@@ -70,8 +70,8 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// How it is written for a reader of this version, where that costs nothing but when consumers
-    /// of a stream were active, and for Redis 6.2 what a stream counts; else as always.
+    /// How the value is written for a reader of this version, where that costs nothing but when
+    /// consumers of a stream were active, and for Redis 6.2 what a stream counts; else as always.
     #[must_use]
     pub fn value_type_within(&self, version: u16) -> ValueType {
         match self.value_type() {
@@ -103,7 +103,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// How it is written in a file for Valkey.
+    /// How the value is written in a file for Valkey.
     #[must_use]
     pub fn value_type_for_valkey(&self) -> ValueType {
         match self {

@@ -33,14 +33,14 @@ impl Writer {
 
     /// Called within a value, between its elements: lets go of what was written if that is much.
     #[inline]
-    pub(crate) fn relieve(&mut self) {
+    pub(crate) fn flush_if_large(&mut self) {
         if self.bytes.len() >= PIECE && self.outlet.is_some() {
-            self.let_go();
+            self.flush_to_outlet();
         }
     }
 
     #[cold]
-    fn let_go(&mut self) {
+    fn flush_to_outlet(&mut self) {
         let bytes = self.take();
         if let Some(outlet) = &mut self.outlet {
             outlet(bytes);

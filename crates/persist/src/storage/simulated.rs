@@ -222,7 +222,7 @@ impl SimulatedDisk {
         self.state().fault = None;
     }
 
-    /// Has it write nothing past the memory of the system.
+    /// Has the disk write nothing past the memory of the system.
     pub fn refuse_direct(&self) {
         self.state().refuses_direct = true;
     }
@@ -402,7 +402,7 @@ impl Storage for SimulatedDisk {
 struct Handle {
     disk: SimulatedDisk,
     content: Arc<Mutex<Content>>,
-    /// Where it is read or written next.
+    /// Where the file is read or written next.
     place: usize,
     /// How many crashes there had been when it was opened.
     crashes: u64,

@@ -47,8 +47,8 @@ struct Tokens {
 pub(super) fn parse<'a>(letter: u8, words: Words<'a>, limits: &ItemLimits) -> Option<Parsed<'a>> {
     let parsed = match letter {
         b'g' => keyed(words, retrieval),
-        b'd' => keyed(words, deletion).map_err(vaguely),
-        b'a' => keyed(words, arithmetic).map_err(vaguely),
+        b'd' => keyed(words, deletion).map_err(generic_failure),
+        b'a' => keyed(words, arithmetic).map_err(generic_failure),
         b'e' => inspection(words),
         b's' => return Some(storage(words, limits)),
         b'n' => Ok(Request { operation: Operation::Nothing, form: Form::Meta(Flags::default()) }),
@@ -63,7 +63,7 @@ fn refused<'a>(failure: Failure<'static>) -> Request<'a> {
 }
 
 /// Some commands tell little of what is wrong with their flags.
-fn vaguely(failure: Failure<'static>) -> Failure<'static> {
+fn generic_failure(failure: Failure<'static>) -> Failure<'static> {
     let is_told = [OPAQUE_TOO_LONG, BAD_MODE, Failure::Unknown, Failure::BadFormat];
     if is_told.contains(&failure) { failure } else { BAD_FLAG }
 }
@@ -299,7 +299,7 @@ pub(super) fn answer(
             let mut buffer = [0; KEY_LENGTH_MAX];
             let key = request.operation.key();
             let key = key.as_ref().map_or(&b""[..], |key| match key.bytes(&mut buffer) {
-                // As it was stored by text; no other can have been.
+                // The key stays as it was stored by text; no other can have been.
                 word if word.iter().all(u8::is_ascii_graphic) => word,
                 _ => key.text(),
             });

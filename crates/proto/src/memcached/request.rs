@@ -74,7 +74,7 @@ pub enum Operation<'a> {
     Authenticate {
         /// The name of the mechanism.
         mechanism: &'a [u8],
-        /// What it is given.
+        /// What the mechanism is given.
         data: &'a [u8],
         /// Whether this goes on with an exchange that began before.
         continued: bool,
@@ -167,7 +167,8 @@ pub struct Delete<'a> {
     pub compare: Option<u64>,
     /// The CAS value of an item that is marked.
     pub new_cas: Option<u64>,
-    /// Mark it as stale instead: its CAS value changes, and the next reader wins.
+    /// Whether the item is marked as stale instead: its CAS value changes, and the next reader
+    /// wins.
     pub invalidates: bool,
     /// When an item that is marked expires.
     pub expiry: Option<Expiry>,

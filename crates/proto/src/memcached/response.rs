@@ -46,7 +46,7 @@ pub enum Response<'v> {
     Statistic {
         /// Its name.
         name: &'v [u8],
-        /// What it is at.
+        /// What the statistic is at.
         value: &'v [u8],
     },
     /// A line of text.
@@ -73,9 +73,9 @@ pub struct Item<'v> {
     pub ttl_s: Option<u64>,
     /// The seconds since it was last read or written.
     pub idle_s: u64,
-    /// Whether it was read before.
+    /// Whether the item was read before.
     pub was_read: bool,
-    /// Whether it is marked as stale.
+    /// Whether the item is marked as stale.
     pub stale: bool,
     /// Whether this client has won the right to fill it anew.
     pub won: bool,
@@ -114,7 +114,7 @@ impl ItemValue<'_> {
 /// A number that was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// What it is now.
+    /// What the number is now.
     pub value: u64,
     /// The CAS value of its item.
     pub cas: u64,

@@ -49,7 +49,7 @@ pub use announced::{
     Ack, Announced, Capabilities, OWN_CAPABILITY, RdbReader, ReplconfReply, Requirements,
 };
 pub use attached::ReplicaId;
-pub use registry::{Dice, Primary, SyncCounts};
+pub use registry::{Primary, RandomIds, SyncCounts};
 pub use report::ReplicaRow;
 pub use settings::{OutputLimit, PrimarySettings};
-pub use sync::{Role, Standing, StreamView, SyncAsk, SyncRequest, SyncVerdict};
+pub use sync::{Role, ServerRole, StreamView, SyncAsk, SyncRequest, SyncVerdict};

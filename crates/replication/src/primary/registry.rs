@@ -11,12 +11,12 @@ use super::rounds::Round;
 use super::settings::{OutputLimit, PrimarySettings};
 
 /// Twenty random bytes that nobody can foresee, at each call.
-pub type Dice = Box<dyn FnMut() -> [u8; 20] + Send>;
+pub type RandomIds = Box<dyn FnMut() -> [u8; 20] + Send>;
 
 /// The engine of a server that has replicas.
 pub struct Primary {
     pub(super) settings: PrimarySettings,
-    pub(super) dice: Dice,
+    pub(super) random_ids: RandomIds,
     pub(super) replicas: Vec<Attached>,
     pub(super) round: Option<Round>,
     /// Whether no round may begin.
@@ -48,10 +48,10 @@ pub struct SyncCounts {
 
 impl Primary {
     /// One without replicas.
-    pub fn new(settings: PrimarySettings, dice: Dice, now_ms: u64) -> Primary {
+    pub fn new(settings: PrimarySettings, random_ids: RandomIds, now_ms: u64) -> Primary {
         Primary {
             settings,
-            dice,
+            random_ids,
             replicas: Vec::new(),
             round: None,
             holds_rounds: false,
@@ -199,22 +199,22 @@ impl Primary {
         (channel.dialect == Dialect::Numbered && channel.main.is_none()).then_some(index)
     }
 
-    pub(super) fn act(&mut self, action: PrimaryAction) {
+    pub(super) fn push_action(&mut self, action: PrimaryAction) {
         self.actions.push(action);
     }
 
     pub(super) fn log(&mut self, level: LogLevel, line: String) {
-        self.act(PrimaryAction::Log { level, line });
+        self.push_action(PrimaryAction::Log { level, line });
     }
 
     pub(super) fn send(&mut self, replica: ReplicaId, bytes: impl Into<Vec<u8>>) {
-        self.act(PrimaryAction::Send { replica, bytes: bytes.into() });
+        self.push_action(PrimaryAction::Send { replica, bytes: bytes.into() });
     }
 
     /// Ends a replica from our side.
     pub(super) fn close(&mut self, index: usize, when: CloseWhen, now_ms: u64) {
         let replica = self.replicas[index].id;
-        self.act(PrimaryAction::Close { replica, when });
+        self.push_action(PrimaryAction::Close { replica, when });
         self.detach(index, now_ms);
     }
 
@@ -225,7 +225,7 @@ impl Primary {
             && !others_join
             && let Some(round) = self.round.take()
         {
-            self.act(PrimaryAction::AbortSnapshot { round: round.id });
+            self.push_action(PrimaryAction::AbortSnapshot { round: round.id });
         }
         if let Some(index) = self.other_end(&replica) {
             self.close(index, CloseWhen::Now, now_ms);
@@ -255,7 +255,7 @@ impl Primary {
         match replica.stage {
             Stage::Joined => replica.acked_early |= is_cut,
             Stage::SendingRest => replica.acked_early = true,
-            Stage::OnlineUnheard => self.let_stream(index, now_ms),
+            Stage::OnlineUnheard => self.start_stream(index, now_ms),
             Stage::BesideChannel => {
                 replica.enter(Stage::Online, now_ms);
                 self.count_good(now_ms);
@@ -269,10 +269,10 @@ impl Primary {
     }
 
     /// Lets a replica have the stream from its place on.
-    pub(super) fn let_stream(&mut self, index: usize, now_ms: u64) {
+    pub(super) fn start_stream(&mut self, index: usize, now_ms: u64) {
         let replica = self.replicas[index].id;
         self.replicas[index].enter(Stage::Online, now_ms);
-        self.act(PrimaryAction::Stream { replica });
+        self.push_action(PrimaryAction::Stream { replica });
         self.count_good(now_ms);
     }
 

@@ -36,11 +36,6 @@ impl Primary {
         let replicas = self.replicas.iter().filter(|replica| !replica.is_channel());
         replicas.map(move |replica| replica.row(now_ms))
     }
-
-    /// `connected_slaves`.
-    pub fn replica_count(&self) -> usize {
-        self.replicas.iter().filter(|replica| !replica.is_channel()).count()
-    }
 }
 
 impl Attached {

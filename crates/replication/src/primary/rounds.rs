@@ -48,7 +48,7 @@ impl Primary {
             let index = self.index_of(id).expect("nothing was closed");
             self.replicas[index].enter(Stage::SendingRest, now_ms);
             self.send(id, round.mark);
-            self.act(PrimaryAction::NoteSent { replica: id });
+            self.push_action(PrimaryAction::NoteSent { replica: id });
         }
         self.begin_due_round(now_ms);
     }
@@ -61,8 +61,8 @@ impl Primary {
             let index = self.index_of(id).expect("nothing was closed");
             self.replicas[index].enter(Stage::SendingFile, now_ms);
             self.send(id, format!("${len}\r\n"));
-            self.act(PrimaryAction::SendFile { replica: id, round: round.id });
-            self.act(PrimaryAction::NoteSent { replica: id });
+            self.push_action(PrimaryAction::SendFile { replica: id, round: round.id });
+            self.push_action(PrimaryAction::NoteSent { replica: id });
         }
         self.begin_due_round(now_ms);
     }
@@ -88,7 +88,7 @@ impl Primary {
         };
         self.log(LogLevel::Notice, line);
         if stage == Stage::SendingFile || self.replicas[index].acked_early {
-            self.let_stream(index, now_ms);
+            self.start_stream(index, now_ms);
         } else {
             self.replicas[index].enter(Stage::OnlineUnheard, now_ms);
             self.count_good(now_ms);
@@ -174,14 +174,14 @@ impl Primary {
         }
         if dialect == Dialect::Numbered {
             // Its replica will ask for what comes behind.
-            self.act(PrimaryAction::Pin { replica: id, from: cut });
+            self.push_action(PrimaryAction::Pin { replica: id, from: cut });
         } else if let Some(main) = self.replicas[index].main {
-            self.act(PrimaryAction::Pin { replica: main, from: cut });
-            self.act(PrimaryAction::Stream { replica: main });
+            self.push_action(PrimaryAction::Pin { replica: main, from: cut });
+            self.push_action(PrimaryAction::Stream { replica: main });
             let main = self.index_of(main).expect("its channel would have been closed with it");
             self.replicas[main].stage = Stage::BesideChannel;
         } else if wants_stream {
-            self.act(PrimaryAction::Pin { replica: id, from: cut });
+            self.push_action(PrimaryAction::Pin { replica: id, from: cut });
         }
     }
 
@@ -211,7 +211,7 @@ impl Primary {
         let Some(index) = channel.and_then(|channel| self.unnamed_channel(channel)) else { return };
         let id = self.replicas[index].id;
         self.replicas[index].main = Some(main);
-        self.act(PrimaryAction::Unpin { replica: id });
+        self.push_action(PrimaryAction::Unpin { replica: id });
         if self.replicas[index].stage == Stage::Transmitted {
             self.close(index, CloseWhen::Flushed, now_ms);
         } else if let Some(main) = self.index_of(main) {
@@ -284,7 +284,12 @@ impl Primary {
             }
         }
         self.log(LogLevel::Notice, format!("Starting BGSAVE for SYNC with target: {where_to}"));
-        self.act(PrimaryAction::StartSnapshot { round: id, target, requirements, replicas });
+        self.push_action(PrimaryAction::StartSnapshot {
+            round: id,
+            target,
+            requirements,
+            replicas,
+        });
     }
 
     /// Ends the round, if this is the present one.
@@ -299,6 +304,6 @@ impl Primary {
 
     /// A new id from the dice.
     pub(super) fn fresh_id(&mut self) -> ReplicationId {
-        ReplicationId::from_random((self.dice)())
+        ReplicationId::from_random((self.random_ids)())
     }
 }

@@ -49,7 +49,7 @@ pub enum SyncAsk<'a> {
 
 /// What the server is while a sync is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ServerRole {
     /// Its role.
     pub role: Role,
     /// Whether a FAILOVER of ours runs.
@@ -97,7 +97,7 @@ impl Primary {
     pub fn sync(
         &mut self,
         request: &SyncRequest<'_>,
-        standing: Standing,
+        standing: ServerRole,
         stream: &mut StreamView<'_>,
         now_ms: u64,
     ) -> SyncVerdict {
@@ -139,7 +139,7 @@ impl Primary {
         &mut self,
         request: &SyncRequest<'_>,
         id: &[u8],
-        standing: Standing,
+        standing: ServerRole,
         history: &History,
     ) -> SyncVerdict {
         let refused = |text: &str| SyncVerdict::Refused(text.as_bytes().to_vec());
@@ -251,8 +251,8 @@ impl Primary {
                     format!("Replica {name} goes on from offset {from}: partial resync"),
                 );
                 self.send(id, stream.history.continue_line(knows_ids));
-                self.act(PrimaryAction::Pin { replica: id, from });
-                self.let_stream(self.replicas.len() - 1, now_ms);
+                self.push_action(PrimaryAction::Pin { replica: id, from });
+                self.start_stream(self.replicas.len() - 1, now_ms);
                 self.take_channel(id, announced.channel, now_ms);
             }
             PsyncVerdict::Full(reason) => {
@@ -262,7 +262,7 @@ impl Primary {
                 if stream.kept.is_none() && announced.main.is_none() {
                     let line = stream.history.begin_backlog(self.fresh_id());
                     self.log(LogLevel::Notice, line);
-                    self.act(PrimaryAction::CreateBacklog);
+                    self.push_action(PrimaryAction::CreateBacklog);
                 }
                 if self.offers_channel(dialect, announced) {
                     self.replicas.last_mut().expect("pushed").stage = Stage::AwaitsChannel;
@@ -285,7 +285,7 @@ fn capable_line(name: &str, way: &str) -> String {
 }
 
 /// What is in the way of any sync.
-fn obstacle(request: &SyncRequest<'_>, standing: Standing) -> Option<&'static str> {
+fn obstacle(request: &SyncRequest<'_>, standing: ServerRole) -> Option<&'static str> {
     if standing.fails_over {
         return Some("NOMASTERLINK Can't SYNC while failing over");
     }

@@ -24,7 +24,7 @@ impl Primary {
         let is_ping_due = now_ms.saturating_sub(self.pinged_ms) >= self.settings.ping_period_ms;
         if is_top && !fails_over && !self.replicas.is_empty() && is_ping_due {
             self.pinged_ms = now_ms;
-            self.act(PrimaryAction::Append { record: PING });
+            self.push_action(PrimaryAction::Append { record: PING });
         }
         let ttl_ms = self.settings.backlog_ttl_ms;
         let alone_ms = self.alone_since_ms.map_or(0, |since_ms| now_ms.saturating_sub(since_ms));
@@ -33,7 +33,7 @@ impl Primary {
             let seconds = ttl_ms / 1000;
             let line = format!("Backlog freed after {seconds} seconds without replicas");
             self.log(LogLevel::Notice, line);
-            self.act(PrimaryAction::FreeBacklog);
+            self.push_action(PrimaryAction::FreeBacklog);
             self.alone_since_ms = Some(now_ms);
         }
         self.begin_due_round(now_ms);
@@ -64,19 +64,9 @@ impl Primary {
         if self.acks_wanted && !fails_over {
             self.acks_wanted = false;
             if role == Role::Primary && !self.replicas.is_empty() {
-                self.act(PrimaryAction::Append { record: GETACK });
+                self.push_action(PrimaryAction::Append { record: GETACK });
             }
         }
-    }
-
-    /// How many online replicas have applied the stream up to this offset.
-    pub fn acked_by(&self, offset: u64) -> usize {
-        self.online().filter(|replica| replica.acked >= offset).count()
-    }
-
-    /// How many online replicas have the stream up to this offset on disk.
-    pub fn fsynced_by(&self, offset: u64) -> usize {
-        self.online().filter(|replica| replica.fsynced >= offset).count()
     }
 
     /// How far the online replicas have applied the stream, and how far each has it on disk.

@@ -37,7 +37,7 @@ pub struct LoadOrder {
     pub framing: RdbFraming,
     /// Of which history it is, and up to where; `None` from a primary that does not tell.
     pub of: Option<(ReplicationId, u64)>,
-    /// How it is taken in.
+    /// How the data are taken in.
     pub mode: LoadMode,
     /// Whether what is there is of that history too, so that it may be read meanwhile.
     pub is_our_history: bool,

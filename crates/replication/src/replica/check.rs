@@ -90,7 +90,7 @@ pub fn check_channels(bytes: &[u8]) {
     };
     let primary = PrimaryAddress { host: "primary".to_owned(), port: 1 };
     pair.link.replicaof(primary, None, None, 0);
-    pair.act(Wire::Main, 0);
+    pair.run_actions(Wire::Main, 0);
     let mut rest = bytes;
     while let Some((control, behind)) = rest.split_first() {
         let wire = if control & 1 == 0 { Wire::Main } else { Wire::Channel };
@@ -102,7 +102,7 @@ pub fn check_channels(bytes: &[u8]) {
         }
         rest = &behind[len..];
         pair.link.tick(pair.now_ms);
-        pair.act(wire, 0);
+        pair.run_actions(wire, 0);
     }
 }
 
@@ -124,7 +124,7 @@ impl LinkPair {
         if std::mem::take(&mut self.is_open[wire as usize]) {
             self.link.closed(wire, self.now_ms);
             self.rests[wire as usize].clear();
-            self.act(wire, 0);
+            self.run_actions(wire, 0);
         }
     }
 
@@ -138,20 +138,20 @@ impl LinkPair {
         assert!(rest <= UNIT_MAX + bytes.len(), "what stays is bounded");
         if std::mem::take(&mut self.is_whole) {
             self.link.loaded(LoadOutcome::Loaded { database: 0 }, self.now_ms);
-            self.act(wire, 0);
+            self.run_actions(wire, 0);
             self.show(Wire::Main);
         }
     }
 
     fn show(&mut self, wire: Wire) {
         let done = self.link.received(wire, &self.rests[wire as usize], self.now_ms);
-        self.act(wire, done);
+        self.run_actions(wire, done);
         let rest = &mut self.rests[wire as usize];
         rest.drain(..done.min(rest.len()));
     }
 
     /// Acts until nothing is left to do: what connects has something to say at once.
-    fn act(&mut self, wire: Wire, done: usize) {
+    fn run_actions(&mut self, wire: Wire, done: usize) {
         loop {
             let actions = self.link.take_actions();
             if actions.is_empty() {

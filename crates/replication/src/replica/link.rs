@@ -147,7 +147,7 @@ impl ReplicaLink {
             self.position = own;
             self.applied = own.map_or(0, |own| own.offset);
         }
-        self.leave(now_ms, Hang::Up);
+        self.disconnect(now_ms, SocketState::Open);
         let enabled = client.map(|client| {
             let PrimaryAddress { host, port } = &primary;
             format!("REPLICAOF {host}:{port} enabled (user request from '{client}')")
@@ -166,7 +166,7 @@ impl ReplicaLink {
     pub fn promote(&mut self, now_ms: u64) -> Option<Option<SavedHistory>> {
         self.primary.take()?;
         self.handover = Handover::None;
-        self.leave(now_ms, Hang::Up);
+        self.disconnect(now_ms, SocketState::Open);
         self.discard_cached();
         Some(self.position.take())
     }
@@ -177,7 +177,7 @@ impl ReplicaLink {
     }
 
     /// Whether our data are of this history, and no other data are coming in their place.
-    pub fn stands_in(&self, id: ReplicationId) -> bool {
+    pub fn is_in_history(&self, id: ReplicationId) -> bool {
         let gives_way = match &self.phase {
             Phase::Loading { .. } => true,
             Phase::Receiving { order, .. } => order.mode == LoadMode::Flush,
@@ -215,7 +215,7 @@ impl ReplicaLink {
         match (wire, &self.phase) {
             (Wire::Main, Phase::Connecting) => {
                 self.out.warning(format!("Error condition on socket for SYNC: {why}"));
-                self.leave(now_ms, Hang::Gone);
+                self.disconnect(now_ms, SocketState::Closed);
                 self.wait(now_ms);
             }
             (Wire::Channel, Phase::OpeningChannel) => {
@@ -255,7 +255,7 @@ impl ReplicaLink {
             Phase::Shaking { .. } => {
                 self.out.warning("Failed to read response from the server: connection lost");
                 self.out.warning(NO_RESPONSE);
-                self.leave(now_ms, Hang::Gone);
+                self.disconnect(now_ms, SocketState::Closed);
                 return self.wait(now_ms);
             }
             Phase::OpeningChannel
@@ -266,7 +266,7 @@ impl ReplicaLink {
             }
             Phase::Loading { .. } | Phase::Streaming(_) => {}
         }
-        self.lose(now_ms, Hang::Gone);
+        self.reconnect(now_ms, SocketState::Closed);
     }
 
     /// The second connection is gone before all data have come.
@@ -274,7 +274,7 @@ impl ReplicaLink {
         if let Some(beside) = &mut self.beside {
             beside.is_open = false;
         }
-        self.lose(now_ms, Hang::Up);
+        self.reconnect(now_ms, SocketState::Open);
     }
 
     /// The load went so; whether it was still waited for. Bytes that came behind the data are to be
@@ -298,11 +298,11 @@ impl ReplicaLink {
             LoadOutcome::Refused => {}
             LoadOutcome::Loaded { .. } | LoadOutcome::Lost => self.position = None,
         }
-        let hang = if is_lost { Hang::Gone } else { Hang::Up };
+        let socket = if is_lost { SocketState::Closed } else { SocketState::Open };
         if !matches!(self.phase, Phase::Streaming(_)) {
             self.out.warning("Failed trying to load the MASTER synchronization DB");
             self.phase = Phase::Announced(None);
-            self.lose(now_ms, hang);
+            self.reconnect(now_ms, socket);
         } else if is_lost {
             self.closed(Wire::Main, now_ms);
         } else if order.of.is_some() {
@@ -328,7 +328,7 @@ impl ReplicaLink {
         self.position = None;
         if self.primary.is_some() {
             self.out.warning(format!("The stream of the master can't be applied: {why}"));
-            self.lose(now_ms, Hang::Up);
+            self.reconnect(now_ms, SocketState::Open);
         }
     }
 
@@ -367,7 +367,7 @@ impl ReplicaLink {
             _ => return self.speak(now_ms),
         };
         self.out.warning(line);
-        self.lose(now_ms, Hang::Up);
+        self.reconnect(now_ms, SocketState::Open);
     }
 
     /// How long one reply may take. A peer that is to become a primary may have much to do.
@@ -504,7 +504,7 @@ impl ReplicaLink {
 
     /// The handshake came to nothing.
     pub(super) fn fail(&mut self, now_ms: u64) {
-        self.leave(now_ms, Hang::Up);
+        self.disconnect(now_ms, SocketState::Open);
         self.wait(now_ms);
     }
 
@@ -513,8 +513,8 @@ impl ReplicaLink {
     }
 
     /// A link or a transfer ends: the next one is tried at once, unless one was just now.
-    pub(super) fn lose(&mut self, now_ms: u64, hang: Hang) {
-        let cause = self.leave(now_ms, hang);
+    pub(super) fn reconnect(&mut self, now_ms: u64, socket: SocketState) {
+        let cause = self.disconnect(now_ms, socket);
         let until_ms = self.clocks.attempt_ms.map_or(now_ms, |attempt| attempt + RETRY_MS);
         self.phase = Phase::Waiting { until_ms, cause };
         if now_ms >= until_ms {
@@ -523,7 +523,7 @@ impl ReplicaLink {
     }
 
     /// Ends what goes on; why the next connection is tried, if one is.
-    fn leave(&mut self, now_ms: u64, hang: Hang) -> ConnectCause {
+    fn disconnect(&mut self, now_ms: u64, socket: SocketState) -> ConnectCause {
         if let Phase::Loading { order, .. } = self.phase
             && let Some(database) = self.beside.as_mut().and_then(|it| it.loaded.take())
         {
@@ -536,7 +536,7 @@ impl ReplicaLink {
             old,
             Phase::Unlinked | Phase::Waiting { .. } | Phase::Loading { is_lost: true, .. }
         );
-        if is_open && hang == Hang::Up {
+        if is_open && socket == SocketState::Open {
             self.out.push(ReplicaAction::Close { wire: Wire::Main });
         }
         self.close_channel();
@@ -571,9 +571,9 @@ fn is_loading(beside: &Beside) -> bool {
 
 /// Whether a connection is still there to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hang {
+pub(super) enum SocketState {
     /// The connection is there.
-    Up,
+    Open,
     /// The other side has closed.
-    Gone,
+    Closed,
 }

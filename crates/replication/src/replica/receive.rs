@@ -7,7 +7,7 @@ use super::channel::{ChannelEnd, MainSide};
 use super::handover::Handover;
 use super::handshake::HandshakeEnd;
 use super::line::{HEADER_MAX, Line, REPLY_MAX};
-use super::link::{Hang, LoadOutcome, ReplicaLink};
+use super::link::{LoadOutcome, ReplicaLink, SocketState};
 use super::phase::Phase;
 use super::transfer::{Header, Transfer};
 use crate::history::SavedHistory;
@@ -149,7 +149,7 @@ impl ReplicaLink {
             },
         };
         self.out.warning(fault);
-        self.lose(now_ms, Hang::Up);
+        self.reconnect(now_ms, SocketState::Open);
         None
     }
 
@@ -160,7 +160,7 @@ impl ReplicaLink {
             Line::Partial => return None,
             Line::TooLong => {
                 self.out.warning(format!("A reply of MASTER is longer than {REPLY_MAX} bytes"));
-                self.lose(now_ms, Hang::Up);
+                self.reconnect(now_ms, SocketState::Open);
                 return None;
             }
         };
@@ -168,7 +168,7 @@ impl ReplicaLink {
         match handshake.line(line, &mut self.out) {
             None => {}
             Some(ChannelEnd::Failed) => {
-                self.lose(now_ms, Hang::Up);
+                self.reconnect(now_ms, SocketState::Open);
                 return None;
             }
             Some(ChannelEnd::Full(id, offset)) => {
@@ -254,7 +254,7 @@ impl ReplicaLink {
             },
         };
         self.out.warning(fault);
-        self.lose(now_ms, Hang::Up);
+        self.reconnect(now_ms, SocketState::Open);
         None
     }
 
@@ -315,7 +315,7 @@ impl ReplicaLink {
             self.out.warning(format!("Protocol error from MASTER: {fault}"));
             // Where the two ends parted is unknown.
             self.position = None;
-            self.lose(now_ms, Hang::Up);
+            self.reconnect(now_ms, SocketState::Open);
             return None;
         }
         (end > begin).then_some(end - begin)

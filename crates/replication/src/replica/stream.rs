@@ -7,7 +7,7 @@
 use std::fmt;
 
 use base::number::parse_u64;
-use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
+use proto::{Args, Framing, Limits, Progress, ProtocolError, RequestParser};
 
 use super::action::StreamCommands;
 
@@ -113,22 +113,24 @@ impl OpenUnit {
     fn note(&mut self, args: Args<'_>, databases: u32) {
         self.commands.count += 1;
         self.commands.last = Some(self.len);
-        let is = |index: usize, word: &[u8]| {
-            args.get(index).is_some_and(|argument| argument.eq_ignore_ascii_case(word))
-        };
-        match args.len() {
-            1 if is(0, b"multi") => self.in_multi = true,
-            1 if is(0, b"exec") => self.in_multi = false,
+        match Framing::of(args) {
+            Some(Framing::Multi) => self.in_multi = true,
+            Some(Framing::Exec) => self.in_multi = false,
             // What a thrown away transaction selects is never selected.
-            1 if is(0, b"discard") => (self.in_multi, self.selected) = (false, None),
-            2 if is(0, b"select") => {
+            Some(Framing::Discard) => (self.in_multi, self.selected) = (false, None),
+            Some(Framing::Select) => {
                 let database = parse_u64(&args[1]).and_then(|it| u32::try_from(it).ok());
                 self.selected = database.filter(|it| *it < databases).or(self.selected);
             }
-            3 if is(0, b"replconf") && is(1, b"getack") => self.wants_ack = true,
-            _ => {}
+            None => self.wants_ack |= asks_for_ack(args),
         }
     }
+}
+
+/// Whether the primary asks how far we are. The crate knows no commands: these are words of a peer.
+fn asks_for_ack(args: Args<'_>) -> bool {
+    let is = |index: usize, word: &[u8]| args[index].eq_ignore_ascii_case(word);
+    args.len() == 3 && is(0, b"replconf") && is(1, b"getack")
 }
 
 impl fmt::Display for StreamFault {

@@ -45,8 +45,8 @@ struct Run<'a, 'h> {
 }
 
 impl Direct {
-    /// Runs it and appends what it returns to `reply`, in whose protocol its client speaks; if it
-    /// leaves, nothing is.
+    /// Runs the script and appends what it returns to `reply`, in whose protocol its client speaks;
+    /// if it leaves, nothing is.
     pub(crate) fn run(
         &self,
         input: Input<'_>,

@@ -41,7 +41,7 @@ impl Span {
 }
 
 impl Value<'_> {
-    /// Whether it holds as a condition.
+    /// Whether the value holds as a condition.
     pub(super) fn holds(self) -> bool {
         !matches!(self, Value::Nil | Value::Boolean(false))
     }

@@ -172,7 +172,8 @@ impl Interpreter {
                 &self.compiled[&program.sha1()]
             }
         };
-        let result = self.perform(Body::Script(key, program.sight()), input, host, limits, reply);
+        let result =
+            self.perform(Body::Script(key, program.visible_lists()), input, host, limits, reply);
         result.map_err(|failure| self.fault(failure, program.sha1().hex().as_bytes()))
     }
 

@@ -38,6 +38,13 @@ pub(crate) enum Problem {
     ResultTooLarge,
 }
 
+impl Problem {
+    /// Refuses a result of more bytes than there is room for.
+    pub(crate) fn check_result_budget(bytes: usize, budget: usize) -> Result<(), Self> {
+        if bytes > budget { Err(Self::ResultTooLarge) } else { Ok(()) }
+    }
+}
+
 impl Scratch {
     /// Makes the scratch buffer of an interpreter.
     pub(crate) fn new(budget: ResultBudget) -> Rc<Scratch> {

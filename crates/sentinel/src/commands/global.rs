@@ -111,7 +111,7 @@ fn config_set(sentinel: &mut Sentinel, args: Args<'_>, mut reply: Reply<'_>) -> 
     (context.hosts.resolve, context.hosts.announce) = (draft.resolve, draft.announce);
     if context.options.log_level != draft.log_level {
         context.options.log_level = draft.log_level;
-        context.act(Action::SetLogLevel(draft.log_level));
+        context.push_action(Action::SetLogLevel(draft.log_level));
     }
     if seen.iter().any(|option| option.starts_with("sentinel-")) {
         sentinel.reconnect_peers();

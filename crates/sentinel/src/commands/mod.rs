@@ -130,10 +130,11 @@ impl Sentinel {
             }
         };
         let bytes = bytes_of(output);
-        self.context.act(Action::Reply { client, bytes, is_promise });
+        self.context.push_action(Action::Reply { client, bytes, is_promise });
     }
 
     fn run(&mut self, args: Args<'_>, mut reply: Reply<'_>) -> Answer {
+        // The crate knows no declarations: commands come by the names that they were declared by.
         let is = |name: &[u8]| args.get(0).is_some_and(|word| word.eq_ignore_ascii_case(name));
         if is(b"ROLE") {
             return show::role(self, args, reply);

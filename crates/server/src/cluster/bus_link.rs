@@ -76,11 +76,11 @@ impl BusLink {
                 Ok(Ok(halves)) => halves,
                 Ok(Err(error)) => {
                     note_failure(server, to, &plain(&error));
-                    return tell(&news, Event::Closed { link }).await;
+                    return send_event(&news, Event::Closed { link }).await;
                 }
-                Err(_) => return tell(&news, Event::Closed { link }).await,
+                Err(_) => return send_event(&news, Event::Closed { link }).await,
             };
-            tell(&news, Event::Connected { link }).await;
+            send_event(&news, Event::Connected { link }).await;
             let writer = tokio::spawn(write(output, packets, told));
             let _ended = EndsWith(writer.abort_handle());
             read(server, link, input, &news).await;
@@ -100,7 +100,7 @@ impl BusLink {
         let told = Arc::clone(&figures);
         let task = tokio::spawn(async move {
             let Ok((input, output)) = receive(server, stream).await else {
-                return tell(&news, Event::Closed { link }).await;
+                return send_event(&news, Event::Closed { link }).await;
             };
             let writer = tokio::spawn(write(output, packets, told));
             let _ended = EndsWith(writer.abort_handle());
@@ -147,7 +147,7 @@ fn note_failure(server: &Network, to: SocketAddr, why: &str) {
     server.log.write(LogLevel::Debug, line);
 }
 
-async fn tell(news: &mpsc::Sender<LinkEvent>, event: Event) {
+async fn send_event(news: &mpsc::Sender<LinkEvent>, event: Event) {
     // The driver listens no more when the process is about to end.
     let _ = news.send(LinkEvent::Event(event)).await;
 }
@@ -210,7 +210,7 @@ async fn read(
             break;
         }
     }
-    tell(news, Event::Closed { link }).await;
+    send_event(news, Event::Closed { link }).await;
 }
 
 /// Passes on what has come whole; `false` where the peer speaks nonsense.
@@ -226,7 +226,7 @@ async fn pass_on(
         match reader.next(limits) {
             Ok(None) => return true,
             Ok(Some(Arrival::Packet(packet))) => {
-                tell(news, Event::Received { link, packet }).await;
+                send_event(news, Event::Received { link, packet }).await;
             }
             Ok(Some(Arrival::Ignored(why))) => log_warning!(server.log, "{why}"),
             Err(why) => {

@@ -23,7 +23,7 @@ use engine::limits::slot_map::SlotMap;
 use engine::observe::pubsub::{MessageBus, Space};
 use engine::runtime::background::wait_for;
 use engine::runtime::log::log_warning;
-use engine::session::lost_channels::tell_of_lost_channels;
+use engine::session::lost_channels::notify_lost_channels;
 use keyspace::{Acquisition, PartitionIndex};
 use replication::replica::{PrimaryAddress, ReplicaofTarget};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -82,7 +82,7 @@ pub(crate) struct BusStats {
 /// What is told of a link.
 #[derive(Debug, Default)]
 pub(crate) struct LinkFigures {
-    /// When it was opened, in Unix milliseconds.
+    /// When the link was opened, in Unix milliseconds.
     pub(crate) created: u64,
     /// What waits to be sent.
     pub(crate) queued: AtomicUsize,
@@ -120,8 +120,8 @@ impl ClusterNode {
     }
 
     /// Looks at the engine; nothing where this is no node.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut Cluster) -> T) -> Option<T> {
-        Some(look(&mut self.lock()?.cluster))
+    pub(crate) fn with_engine<T>(&self, read: impl FnOnce(&mut Cluster) -> T) -> Option<T> {
+        Some(read(&mut self.lock()?.cluster))
     }
 
     /// Feeds an event; whether clients may be told something else now.
@@ -167,9 +167,9 @@ impl ClusterNode {
 
     /// Slots of other nodes of which there are keys here, left by a move that did not come to its
     /// end. Only a primary has any.
-    pub(super) fn strays(&self, server: &Network) -> Vec<PartitionIndex> {
+    pub(super) fn unowned_slots(&self, server: &Network) -> Vec<PartitionIndex> {
         let has_keys = |slot: &Slot| server.keyspace.population(slot.get()) > 0;
-        let found = self.look(|cluster| {
+        let found = self.with_engine(|cluster| {
             let is_open = |slot: &Slot| cluster.open_slots().any(|(open, _)| open == *slot);
             let me = cluster.my_id();
             let is_stray = |slot: &Slot| {
@@ -193,8 +193,8 @@ impl ClusterNode {
 
     /// Whom the data are to follow by what the engine says now; nothing where it knows no address.
     pub(super) fn replication_target(&self, server: &Network) -> Option<ReplicaofTarget> {
-        let Some(primary) = self.look(|cluster| cluster.my_primary())? else {
-            let leads = self.look(|cluster| cluster.is_primary())?;
+        let Some(primary) = self.with_engine(|cluster| cluster.my_primary())? else {
+            let leads = self.with_engine(|cluster| cluster.is_primary())?;
             return leads.then_some(ReplicaofTarget::NoOne);
         };
         let host = self.record(primary)?.ip?.to_string();
@@ -210,7 +210,7 @@ impl ClusterNode {
     }
 
     fn record(&self, id: NodeId) -> Option<NodeRecord> {
-        let records = self.look(|cluster| cluster.records())?;
+        let records = self.with_engine(|cluster| cluster.records())?;
         records.into_iter().find(|record| record.id == id)
     }
 
@@ -240,7 +240,7 @@ impl ClusterNode {
                 recheck_blocked_clients(server);
             }
             let now = server.gates.routing.table();
-            tell_of_lost_channels(server, |slot| present.hands_over(&now, slot));
+            notify_lost_channels(server, |slot| present.hands_over(&now, slot));
             let changes = |slot| present.hands_over(&now, slot) || now.hands_over(&present, slot);
             server.observed.slot_stats.reset(changes);
         }

@@ -81,7 +81,7 @@ pub(super) fn run(start: ClusterContext, jobs: &Receiver<RoleJob>) {
             RoleJob::Promote => {
                 change_role(start, &ReplicaofTarget::NoOne, true);
                 start.node.publish_slot_map(start.server, World::Going);
-                drop_keys(start, start.node.strays(start.server));
+                drop_keys(start, start.node.unowned_slots(start.server));
             }
             RoleJob::Pause(length) => held = Some(pause(start, length)),
             RoleJob::Resume => held = None,
@@ -94,13 +94,13 @@ impl ClusterContext {
     /// Gives the data the role that the node has just decided on, with the world that the caller
     /// has: whoever is answered behind this finds it. What cannot be done here is left to the
     /// thread of roles, which has a job for it in any case.
-    pub(crate) fn settle_role(self, world: Acquisition, may_let_go: bool) -> Acquisition {
+    pub(crate) fn apply_role(self, world: Acquisition, may_release_world: bool) -> Acquisition {
         let Self { server, links, node } = self;
         let Some(target) = node.replication_target(server) else { return world };
         if target == ReplicaofTarget::NoOne && !server.gates.replica_role.is_replica() {
             return world;
         }
-        let change = RoleChange { target, client: CLIENT, may_let_go };
+        let change = RoleChange { target, client: CLIENT, may_release_world };
         let (world, _) = links.replicaof(server, change, world);
         node.publish_slot_map(server, World::Stopped);
         world
@@ -118,10 +118,10 @@ fn drop_keys(start: ClusterContext, slots: Vec<PartitionIndex>) {
 /// Changes the role, unless the node has changed its mind by then.
 fn change_role(start: ClusterContext, target: &ReplicaofTarget, is_primary: bool) {
     let ClusterContext { server, links, node } = start;
-    let is_wanted = || node.look(|cluster| cluster.is_primary()) == Some(is_primary);
+    let is_wanted = || node.with_engine(|cluster| cluster.is_primary()) == Some(is_primary);
     while is_wanted() {
         let world = Acquisition::of_world(server.keyspace);
-        let change = RoleChange { target: target.clone(), client: CLIENT, may_let_go: true };
+        let change = RoleChange { target: target.clone(), client: CLIENT, may_release_world: true };
         let (world, done) = links.replicaof(server, change, world);
         drop(world);
         if done.is_ok() {

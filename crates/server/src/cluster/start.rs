@@ -83,7 +83,7 @@ impl ClusterContext {
         self.claim_unassigned_slots();
         let (jobs, received) = channel();
         // The receiver lives in the thread that is begun below.
-        let _ = jobs.send(RoleJob::DeleteSlotKeys(self.node.strays(self.server)));
+        let _ = jobs.send(RoleJob::DeleteSlotKeys(self.node.unowned_slots(self.server)));
         let fail =
             |why: std::io::Error| format!("Cannot start the cluster's threads: {}", plain(&why));
         let named = |name: &str| Builder::new().name(name.to_owned());
@@ -99,7 +99,7 @@ impl ClusterContext {
     /// A primary takes slots that nobody has and of which there are keys here.
     fn claim_unassigned_slots(self) {
         let Self { server, node, .. } = self;
-        let found = node.look(|cluster| {
+        let found = node.with_engine(|cluster| {
             let is_found =
                 |slot: &Slot| cluster.owner(*slot).is_none() && has_keys(server.keyspace, *slot);
             let slots = Slot::all().filter(is_found).collect::<SlotSet>();

@@ -4,40 +4,35 @@
 //! all of it is published at once. Invariants: a change that fails is seen by nobody, neither in a
 //! value nor in what it would have brought about; what is published cannot fail.
 
-use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+pub(crate) mod prepared;
 
-use base::io_error_text::plain;
 use config::settings::{
-    ACL_PUBSUB_DEFAULT, APPENDONLY, CLUSTER_ENABLED, CLUSTER_SLOT_STATS_ENABLED, DIR,
-    LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX, WORKER_THREADS,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, CLUSTER_ENABLED, CLUSTER_SLOT_STATS_ENABLED,
+    LATENCY_MONITOR_THRESHOLD, MAXCLIENTS,
 };
 use config::{AclPubsubDefault, Config, Draft, DraftedOption, SetError};
 use durability::aof;
 use engine::keyspace_settings::store_settings;
 use engine::runtime::failpoint;
-use engine::runtime::log::{Sink, log_warning};
-use engine::runtime::oom_score;
+use engine::runtime::log::log_warning;
 use engine::runtime::panics::Unbroken;
 use engine::runtime::process_title;
 use engine::runtime::system_limits;
-use rustix::fs::{Mode, OFlags, open};
-use rustix::process::fchdir;
+use prepared::{
+    Prepared, prepare_directory, prepare_listeners, prepare_log_file, prepare_oom_score,
+    prepare_tls, prepare_workers,
+};
 
 use crate::control::key_statistics;
 use crate::control::users;
-use crate::net::listeners;
 use crate::net::output_limit;
-use crate::net::tls::{is_wanted as is_tls_wanted, settings_of};
 use crate::server::Server;
 
 /// What the server does when any of some directives changes.
 struct ConfigEffect {
     /// The directives.
     of: &'static [&'static str],
-    /// Whether it happens as well where CONFIG SET names one with the value that it has.
+    /// Whether the effect happens as well where CONFIG SET names one with the value that it has.
     even_if_same: bool,
     /// Whether what cannot fail of it is done at the start, too.
     at_start: bool,
@@ -245,7 +240,7 @@ const EFFECTS: &[ConfigEffect] = &[
         ..PLAIN
     },
     // Event loops are looked at more often, or less.
-    ConfigEffect { of: &["watchdog-period"], apply: |_| crash::look_again(), ..PLAIN },
+    ConfigEffect { of: &["watchdog-period"], apply: |_| crash::reset_watchdog(), ..PLAIN },
     // Replies wait for the disk, or not.
     ConfigEffect {
         of: &["appendfsync"],
@@ -371,25 +366,6 @@ impl ConfigEffect {
     }
 }
 
-/// What was made ready for a change.
-enum Prepared {
-    Nothing,
-    /// The log's new place.
-    Log(Sink),
-    /// Sockets that are bound; no client is let in yet.
-    Listeners,
-    /// What new encrypted connections begin with.
-    Tls(Option<Arc<tls::Contexts>>),
-    /// More workers, or fewer; so many there were.
-    Workers(usize),
-    /// The new directory was entered; this was the one before.
-    Directory(OwnedFd),
-    /// The append-only file was begun.
-    AppendOnly,
-    /// The kernel was told another out-of-memory score.
-    OomScore,
-}
-
 /// What was made ready so far. Unless it is published it is abandoned, in a panic too.
 struct Preparations {
     server: &'static Server,
@@ -408,132 +384,11 @@ impl Drop for Preparations {
     }
 }
 
-impl Prepared {
-    fn publish(self, server: &'static Server) {
-        match self {
-            Self::Log(sink) => server.log.change(sink),
-            Self::Listeners => listeners::finish(server, true),
-            Self::Tls(contexts) => {
-                server.tls.change(contexts, server.keyspace.clock().monotonic_us());
-            }
-            Self::Nothing
-            | Self::Workers(_)
-            | Self::Directory(_)
-            | Self::AppendOnly
-            | Self::OomScore => {}
-        }
-    }
-
-    fn abandon(self, server: &'static Server) {
-        match self {
-            Self::Listeners => listeners::finish(server, false),
-            Self::Workers(before) => {
-                if let Err(error) = server.worker_pool.resize(server, before) {
-                    log_warning!(server.log, "Cannot start the workers: {}", plain(&error));
-                }
-            }
-            Self::Directory(before) => {
-                if let Err(error) = fchdir(before) {
-                    let why = plain(&error.into());
-                    log_warning!(server.log, "Cannot go back to the directory before: {why}");
-                }
-                if let Err(why) = server.snapshot_claim.take_if_due(server, &server.config) {
-                    log_warning!(server.log, "{why}");
-                }
-            }
-            // Nothing can fail behind it but by a bug.
-            Self::AppendOnly => aof::switch_off(server),
-            Self::OomScore => {
-                let is_replica = server.gates.replica_role.is_replica();
-                // The log says what could not be done.
-                let _ = oom_score::adjust(&server.config, is_replica, &server.log);
-            }
-            Self::Nothing | Self::Log(_) | Self::Tls(_) => {}
-        }
-    }
-}
-
-/// Why `dir` stays as it is.
-const CONFINED: &str = "the sandbox confines the server to the directory that it was started in. \
-                        Start it with the other one, or with sandbox no";
-
-fn prepare_listeners(
-    server: &'static Server,
-    name: &str,
-    config: &Config,
-) -> Result<Prepared, String> {
-    match listeners::reserve(server, config) {
-        Ok(()) => Ok(Prepared::Listeners),
-        Err(()) if name == "bind" => Err("Failed to bind to specified addresses.".to_owned()),
-        Err(()) => Err("Unable to listen on this port. Check server logs.".to_owned()),
-    }
-}
-
-fn prepare_workers(server: &'static Server, config: &Config) -> Result<Prepared, String> {
-    let before = server.threads.worker_count();
-    let size = server.threads.cores.workforce(config.get(WORKER_THREADS)).workers;
-    let resized = server.worker_pool.resize(server, size);
-    resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error))
-}
-
-fn prepare_directory(server: &'static Server, config: &Config) -> Result<Prepared, String> {
-    if config.get(SANDBOX) {
-        return Err(CONFINED.to_owned());
-    }
-    let plainly = |error: rustix::io::Errno| plain(&error.into());
-    let here = open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(plainly)?;
-    enter_directory(config)?;
-    // Where snapshots of another process lie the old one stays.
-    match server.snapshot_claim.take_if_due(server, config) {
-        Ok(()) => Ok(Prepared::Directory(here)),
-        Err(why) => {
-            Prepared::Directory(here).abandon(server);
-            Err(why)
-        }
-    }
-}
-
-fn prepare_oom_score(server: &'static Server, config: &Config) -> Result<Prepared, String> {
-    let is_replica = server.gates.replica_role.is_replica();
-    oom_score::adjust(config, is_replica, &server.log)?;
-    Ok(Prepared::OomScore)
-}
-
-fn prepare_log_file(server: &'static Server, config: &Config) -> Result<Prepared, String> {
-    if server.gates.loading.is_on() || !config.get(APPENDONLY) {
-        return Ok(Prepared::Nothing);
-    }
-    let begins = !server.config.get(APPENDONLY);
-    aof::switch(server, true)?;
-    Ok(if begins { Prepared::AppendOnly } else { Prepared::Nothing })
-}
-
-/// Makes ready what new encrypted connections begin with, if any are to come.
-pub(crate) fn prepare_tls(
-    server: &'static Server,
-    config: &Config,
-) -> Result<Option<Arc<tls::Contexts>>, String> {
-    if !is_tls_wanted(config) {
-        return Ok(None);
-    }
-    let contexts = tls::Contexts::build(&settings_of(config), server.keyspace.clock());
-    let contexts = contexts.map_err(|refusal| refusal.to_string())?;
-    let begun =
-        server.tls.begin(server.threads.cores.workforce(config.get(WORKER_THREADS)).workers);
-    begun.map_err(|error| format!("Cannot start the threads of handshakes: {}", plain(&error)))?;
-    Ok(Some(Arc::new(contexts)))
-}
-
 /// Brings in line what needs no more than a store; done once for all at the start.
 pub(crate) fn apply_settings(server: &'static Server) {
     server.memory.budget.configure(&server.config, &server.gates.replica_role);
     let at_start = EFFECTS.iter().filter(|effect| effect.at_start);
     at_start.for_each(|effect| (effect.apply)(server));
-}
-
-/// Enters the configured working directory.
-pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
-    std::env::set_current_dir(OsStr::from_bytes(&config.get(DIR))).map_err(|error| plain(&error))
 }
 
 fn follow_log_file(server: &'static Server) {

@@ -7,7 +7,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::server::Server;
-use engine::execute::looks_heavy;
+use engine::execute::is_heavy_request;
 use engine::lane::Lane;
 use engine::session::Session;
 use engine::table::command_table::CommandEntry;
@@ -45,7 +45,7 @@ pub(crate) fn by_size(
     reply: &mut Reply<'_>,
     work: fn(&'static Server, Args<'_>, &mut Reply<'_>),
 ) -> Next {
-    if !looks_heavy(args) {
+    if !is_heavy_request(args) {
         work(server, args, reply);
         return Next::Done;
     }

@@ -30,7 +30,7 @@ pub(crate) const fn subcommand(
             summary: "Returns helpful text about the different subcommands.",
             complexity: "O(1)",
             arity: exactly(2),
-            flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
+            flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE).and(Flags::LOOKS),
             ..Spec::BASE
         },
         subcommands: &[],

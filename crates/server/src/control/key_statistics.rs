@@ -36,7 +36,7 @@ impl KeyStatsSchedule {
             self.next_big_us = now_us + BIG_KEYS_PAUSE_US;
             server.threads.background.spawn_visit(move |lane| {
                 for by in [BigKeyMetric::Memory, BigKeyMetric::Elements] {
-                    server.observed.key_statistics.big.look(server.keyspace, lane, by);
+                    server.observed.key_statistics.big.collect(server.keyspace, lane, by);
                 }
             });
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use config::settings::TLS_AUTO_RELOAD_INTERVAL;
 use engine::runtime::log::{log_notice, log_warning};
 
-use crate::control::apply_config::prepare_tls;
+use crate::control::apply_config::prepared::prepare_tls;
 use crate::net::tls::settings_of;
 use crate::server::Server;
 

@@ -23,7 +23,7 @@ const MULTI: ControlCommand = Command {
         summary: "Starts a transaction.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        flags: COMMON.flags.and(Flags::IMMEDIATE).and(Flags::SESSION),
         ..COMMON
     },
     subcommands: &[],
@@ -45,11 +45,12 @@ fn multi(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
 const DISCARD: ControlCommand = Command {
     spec: Spec {
         name: "DISCARD",
+        role: Role::Discard,
         since: "2.0.0",
         summary: "Discards a transaction.",
         complexity: "O(N), when N is the number of queued commands",
         arity: exactly(1),
-        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        flags: COMMON.flags.and(Flags::IMMEDIATE).and(Flags::SESSION),
         ..COMMON
     },
     subcommands: &[],
@@ -71,7 +72,7 @@ const UNWATCH: ControlCommand = Command {
         summary: "Forgets about watched keys of a transaction.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: COMMON.flags.and(Flags::REPEATABLE),
+        flags: COMMON.flags.and(Flags::REPEATABLE).and(Flags::SESSION),
         ..COMMON
     },
     subcommands: &[],

@@ -19,8 +19,8 @@ use proto::OwnedArgs;
 
 use super::state::HttpState;
 use crate::control::server::info::INFO;
-use crate::control::server::key_stats::KEYSTATS;
-use crate::control::server::quota::QUOTA;
+use crate::control::server::key_stats::{self, KEYSTATS};
+use crate::control::server::quota::{self, QUOTA};
 
 /// The name of the default user, whose password may come without a name.
 const DEFAULT: &[u8] = b"default";
@@ -46,12 +46,12 @@ pub(super) fn may_read_figures(server: &HttpState, user: &User) -> bool {
 
 /// Whether a user may read the names of keys that KEYSTATS tells.
 pub(super) fn may_read_names(server: &HttpState, user: &User) -> bool {
-    may_run(server, user, &[KEYSTATS.spec.name, "HOT"])
+    may_run(server, user, &[KEYSTATS.spec.name, key_stats::HOT.spec.name])
 }
 
 /// Whether a user may read the names of users that QUOTA tells.
 pub(super) fn may_read_users(server: &HttpState, user: &User) -> bool {
-    may_run(server, user, &[QUOTA.spec.name, "USERS"])
+    may_run(server, user, &[QUOTA.spec.name, quota::USERS.spec.name])
 }
 
 /// Whether a user may run a command. One that was renamed, or taken away from clients, keeps its

@@ -215,7 +215,7 @@ async fn answer_in_time(
     request: Request<Incoming>,
     answer: impl AsyncFnOnce(Request<Incoming>) -> HttpResponse,
 ) -> Result<HttpResponse, Infallible> {
-    // Whether it is late must not depend on whether the password is right.
+    // Whether the answer is late must not depend on whether the password is right.
     let delay = access::delay(server, peer, request.headers());
     let response = answer(request).await;
     if let Some(delay) = delay {

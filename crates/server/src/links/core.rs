@@ -19,7 +19,7 @@ use replication::history::{History, SavedHistory};
 use replication::ids::ReplicationId;
 use replication::primary::{
     CloseWhen, LogLevel, Primary, PrimaryAction, ReplicaId, Requirements, Role, RoundId,
-    SnapshotTarget, Standing, StreamView,
+    ServerRole, SnapshotTarget, StreamView,
 };
 use replication::replica::{LinkState, ReplicaLink};
 
@@ -106,13 +106,13 @@ impl Core {
     }
 
     /// What we are.
-    pub(super) fn standing(&self, server: &Network) -> Standing {
+    pub(super) fn server_role(&self, server: &Network) -> ServerRole {
         let is_connected = self.link.state() == LinkState::Connected;
         let role = match server.gates.replica_role.is_replica() {
             false => Role::Primary,
             true => Role::Replica { is_connected },
         };
-        Standing { role, fails_over: self.fails_over }
+        ServerRole { role, fails_over: self.fails_over }
     }
 
     /// Asks something of the link to our primary, and tells others what follows.
@@ -212,14 +212,14 @@ impl Core {
     }
 
     /// We have a primary from now on: our own replicas ask anew.
-    pub(super) fn turn_replica(&mut self, server: &Network) {
+    pub(super) fn become_replica(&mut self, server: &Network) {
         self.has_lost_position = false;
         self.ask(server, |primary, _| primary.drop_all(now_ms(server)));
     }
 
     /// We are a primary again, from this offset of the stream of the one before on; where our data
     /// stood nowhere there, of a fresh history. Our own replicas ask anew.
-    pub(super) fn turn_primary(
+    pub(super) fn become_primary(
         &mut self,
         server: &Network,
         at: u64,
@@ -301,7 +301,7 @@ impl Core {
         let (config, state) = (&server.config, self.link.state());
         let is_replica = server.gates.replica_role.is_replica();
         // While other data come in the place of ours, these stand nowhere.
-        let stands = !is_replica || self.link.stands_in(self.history.id());
+        let stands = !is_replica || self.link.is_in_history(self.history.id());
         let stream = self.stream.as_ref().filter(|_| stands);
         let (id, shift, second) = (self.history.id(), self.shift, self.history.second());
         let history = stream.map(|_| StreamHistory { id, shift, second });

@@ -39,7 +39,7 @@ const DEMOTED: &str = "The server is a replica by now";
 pub(crate) struct FailoverRequest {
     /// The replica that is to be the primary; any if `None`.
     pub(crate) to: Option<PrimaryAddress>,
-    /// Whether it is made the primary when the time is over, whatever it has.
+    /// Whether the replica is made the primary when the time is over, whatever it has.
     pub(crate) is_forced: bool,
     /// For how many milliseconds it is waited for; without an end if `None`.
     pub(crate) timeout_ms: Option<u64>,
@@ -75,7 +75,7 @@ pub(super) struct Failover(Mutex<Underway>);
 #[derive(Default)]
 struct Underway {
     state: FailoverState,
-    /// Whether it was called off.
+    /// Whether the failover was called off.
     is_aborted: bool,
 }
 
@@ -140,7 +140,7 @@ impl Links {
         // Writes wait from the answer on, and until it is over.
         let mut pause = Some(server.gates.pause.begin_own());
         let run = move || {
-            let done = self.carry_out(server, &request, &mut pause);
+            let done = self.run(server, &request, &mut pause);
             // A writer that goes on finds it over.
             self.set_failover(server, FailoverState::None);
             drop(pause);
@@ -163,8 +163,8 @@ impl Links {
         self.core(server).fails_over = state != FailoverState::None;
     }
 
-    /// Does it; the error says why it was given up.
-    fn carry_out(
+    /// Hands the role over; the error says why that was given up.
+    fn run(
         &'static self,
         server: &'static Network,
         request: &FailoverRequest,
@@ -196,7 +196,7 @@ impl Links {
                     continue;
                 }
             };
-            self.take_back(server);
+            self.resume_as_primary(server);
             return Err(why);
         }
     }
@@ -289,7 +289,7 @@ impl Links {
         self.core(server).position(server).ok_or("There is no backlog any more")?;
         // The next one that has the turn is to see it.
         self.set_failover(server, FailoverState::InProgress);
-        self.turn_replica(server, target, |link, own, now_ms| {
+        self.become_replica(server, target, |link, own, now_ms| {
             link.hand_over(target.clone(), own, now_ms)
         });
         drop(world);
@@ -316,7 +316,7 @@ impl Links {
     }
 
     /// Is the primary again.
-    fn take_back(&'static self, server: &'static Network) {
+    fn resume_as_primary(&'static self, server: &'static Network) {
         let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let client = "an aborted failover";
         let world = Acquisition::of_world(server.keyspace);
@@ -324,7 +324,7 @@ impl Links {
     }
 }
 
-/// Whether it may be done with these replicas.
+/// Whether the failover may be done with these replicas.
 fn check_target(request: &FailoverRequest, replicas: &[ReplicaRow]) -> Result<(), &'static str> {
     if replicas.is_empty() {
         return Err("FAILOVER requires connected replicas.");

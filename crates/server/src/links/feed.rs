@@ -81,7 +81,7 @@ enum Segment {
 struct ReaderPlace {
     /// The segment that comes next.
     next: u64,
-    /// When it was moved on.
+    /// When the place was moved on.
     moved_us: i64,
     /// Whether the others wait for it no more.
     is_cut: bool,

@@ -70,7 +70,7 @@ impl Links {
     pub(crate) fn configure(&'static self, server: &'static Network) {
         self.core(server).configure(server);
         if self.is_begun() {
-            self.send(server, LinksMessage::Act);
+            self.send(server, LinksMessage::RunActions);
         }
     }
 

@@ -203,7 +203,7 @@ impl LinksThread {
     }
 
     /// Hears what another thread tells of the link.
-    pub(super) fn hear_of_link(self: &Rc<Self>, message: PrimaryLinkMessage) {
+    pub(super) fn handle_link_message(self: &Rc<Self>, message: PrimaryLinkMessage) {
         let link = &self.primary_link;
         match message {
             PrimaryLinkMessage::Applied(number, report) => {
@@ -258,7 +258,7 @@ impl LinksThread {
 
     async fn connect(self: Rc<Self>, wire: Wire, host: String, port: u16) {
         let number = self.number(wire);
-        let connected = self.reach(wire, &host, port).await;
+        let connected = self.open_stream(wire, &host, port).await;
         if self.number(wire) != number {
             return;
         }
@@ -273,7 +273,7 @@ impl LinksThread {
     }
 
     /// Connects to a primary, in secret where that is asked for.
-    async fn reach(
+    async fn open_stream(
         &self,
         wire: Wire,
         host: &str,
@@ -452,7 +452,7 @@ impl LinksThread {
         if socket.input.capacity() > INPUT_KEPT && socket.input.len() < INPUT_KEPT / 2 {
             socket.input.shrink_to(INPUT_KEPT);
         }
-        self.act();
+        self.run_actions();
     }
 
     fn apply(&self, units: &[u8], end: u64, database: u32) {
@@ -521,7 +521,7 @@ impl LinksThread {
         let applier = self.primary_link.applier.borrow().as_ref().map(|(_, it)| Arc::clone(it));
         let Some(applier) = applier else { return };
         while applier.queued_bytes() > 0 && !self.has_failed(&applier) {
-            if self.server.gates.pause.holds_writes(self.server.keyspace.clock().now_ms()) {
+            if self.server.gates.pause.holds_writes(|| self.server.keyspace.clock().now_ms()) {
                 self.with_core(|core, _| core.forget_position());
                 break;
             }

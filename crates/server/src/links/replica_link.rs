@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
+use commands::Role;
 use engine::clients::registry::{Client, Peer, Signal};
 use engine::runtime::log::log_warning;
 use engine::session::client_info::describe;
@@ -118,7 +119,7 @@ impl ReplicaLink {
     ) {
         let mut socket = LinkSocket { stream, input, parser: RequestParser::new() };
         // What has come with the request for a sync is heard first.
-        let mut lives = self.hear(&thread, &mut socket).is_ok();
+        let mut lives = self.receive(&thread, &mut socket).is_ok();
         while lives {
             lives = poll_fn(|cx| self.poll(&thread, &mut socket, cx)).await.is_ok();
         }
@@ -150,7 +151,7 @@ impl ReplicaLink {
                     let (live, clock) = (&self.client.live, thread.server.keyspace.clock());
                     live.net_in.fetch_add(count as u64, Ordering::Relaxed);
                     live.last_active.store(clock.now_ms(), Ordering::Relaxed);
-                    self.hear(thread, socket)?;
+                    self.receive(thread, socket)?;
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -217,7 +218,7 @@ impl ReplicaLink {
     }
 
     /// Hears what the replica says.
-    fn hear(&self, thread: &Rc<LinksThread>, socket: &mut LinkSocket) -> io::Result<()> {
+    fn receive(&self, thread: &Rc<LinksThread>, socket: &mut LinkSocket) -> io::Result<()> {
         let limits = Limits { authenticated: true, ..Limits::default() };
         let mut from = 0;
         loop {
@@ -247,16 +248,20 @@ impl ReplicaLink {
     }
 
     fn take_request(&self, thread: &Rc<LinksThread>, args: Args<'_>) {
-        let entry = thread.server.table.resolve(args);
-        self.client.note_commands(1, entry.map(|entry| entry.id).ok());
+        let table = &thread.server.table;
+        let entry = table.resolve(args).ok();
+        self.client.note_commands(1, entry.map(|entry| entry.id));
+        // A peer may not know what commands are called here.
+        let meant = entry.or_else(|| table.resolve_declared(args));
+        let role = meant.map_or(Role::Any, |entry| entry.spec.role);
         let client = self.describe(thread);
         let words: Vec<&[u8]> = args.iter().collect();
         thread.ask(|core, server| {
             core.ask(server, |primary, _| {
                 let now = now_ms(server);
-                if words[0].eq_ignore_ascii_case(b"replconf") {
+                if role == Role::Replconf {
                     primary.replconf(self.id, &words[1..], &client, now);
-                } else if !asks_again(&words) {
+                } else if !asks_again(role, words.len()) {
                     let command = String::from_utf8_lossy(words[0]).to_lowercase();
                     primary.misbehaved(self.id, &command, &client, now);
                 }
@@ -266,9 +271,8 @@ impl ReplicaLink {
 }
 
 /// Whether a replica asks to become one, which says nothing: real servers pass over it, too.
-fn asks_again(words: &[&[u8]]) -> bool {
-    let is = |name: &[u8]| words[0].eq_ignore_ascii_case(name);
-    (is(b"psync") && words.len() > 2) || (is(b"sync") && words.len() == 1)
+fn asks_again(role: Role, arguments: usize) -> bool {
+    (role == Role::Psync && arguments > 2) || (role == Role::Sync && arguments == 1)
 }
 
 fn read(socket: &mut LinkSocket, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {

@@ -6,11 +6,14 @@ use replication::backlog::Backlog;
 use replication::history::KeptRange;
 use replication::ids::ReplicationId;
 use replication::primary::{ReplicaRow, SyncCounts};
-use replication::replica::{Attempts, HeldBytes, LinkReport, LinkState, SyncProgress};
+use replication::replica::{
+    Attempts, HeldBytes, LinkReport, LinkState, PrimaryAddress, SyncProgress,
+};
 
 use super::core::now_ms;
 use super::failover::FailoverState;
 use super::handle::Links;
+use super::roles::configured;
 use crate::net::network::Network;
 
 /// The state of replication at one moment.
@@ -89,6 +92,30 @@ impl From<LinkReport<'_>> for LinkStatus {
     }
 }
 
+impl LinkStatus {
+    /// The link of a server that is a replica still, or already, and has no connection to make:
+    /// what it has from its primary is being applied before a promotion, or its own data are being
+    /// loaded at its start. So nobody is told of a primary that refuses writes.
+    fn of_replica_role(server: &Network) -> Option<Self> {
+        let PrimaryAddress { host, port } = configured(server)?;
+        server.gates.replica_role.is_replica().then(|| Self {
+            host,
+            port,
+            state: LinkState::Connect,
+            last_io_s: -1,
+            read_offset: 1,
+            offset: 1,
+            role_offset: -1,
+            held: HeldBytes::default(),
+            sync: None,
+            down_since_s: Some(-1),
+            up_since_s: None,
+            down_total_s: 0,
+            attempts: Attempts::default(),
+        })
+    }
+}
+
 impl ReplicationReport {
     pub(super) fn of(links: &Links, server: &Network) -> Self {
         let core = links.core(server);
@@ -108,7 +135,10 @@ impl ReplicationReport {
             backlog_memory: backlog.map_or(0, Backlog::memory),
             counts: core.primary.counts(),
             failover: links.failover_state(),
-            link: core.link.report(now_ms(server)).map(LinkStatus::from),
+            link: match core.link.report(now_ms(server)) {
+                Some(report) => Some(LinkStatus::from(report)),
+                None => LinkStatus::of_replica_role(server),
+            },
         }
     }
 }

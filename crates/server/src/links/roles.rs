@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use config::settings::APPENDONLY;
 use durability::aof;
-use engine::clients::registry::client_flags;
+use engine::clients::mailbox::PendingWakes;
+use engine::clients::registry::{Signal, client_flags};
 use engine::keyspace_settings::set_replica;
 use engine::limits::loading::LOADING;
 use engine::runtime::background::wait_for;
@@ -41,7 +42,7 @@ pub(crate) struct RoleChange<'a> {
     /// The client that asks, as CLIENT LIST shows it.
     pub(crate) client: &'a str,
     /// Whether the world may be let go of meanwhile: nothing is half done with it.
-    pub(crate) may_let_go: bool,
+    pub(crate) may_release_world: bool,
 }
 
 impl Links {
@@ -67,7 +68,7 @@ impl Links {
         // The holder of the turn may need the world. So a caller that has the world does not wait
         // for the turn.
         let turn = self.role_turn.try_lock();
-        if turn.is_err() && !change.may_let_go {
+        if turn.is_err() && !change.may_release_world {
             return (world, Err(CHANGING));
         }
         let _turn = turn.unwrap_or_else(|_| {
@@ -89,7 +90,7 @@ impl Links {
         }
         let (mut world, reply) = match change.target {
             ReplicaofTarget::NoOne => {
-                let world = self.promote(server, change.client, change.may_let_go, world);
+                let world = self.promote(server, change.client, change.may_release_world, world);
                 (world, ReplicaofReply::Done)
             }
             ReplicaofTarget::Primary(primary) => {
@@ -121,7 +122,7 @@ impl Links {
             let now = now_ms(server);
             core.ask_link(server, |link| link.replicaof(primary, origin, None, now));
             drop(core);
-            self.send(server, LinksMessage::Act);
+            self.send(server, LinksMessage::RunActions);
         }
     }
 
@@ -132,7 +133,7 @@ impl Links {
         client: &str,
         world: Acquisition,
     ) -> (Acquisition, ReplicaofReply) {
-        let reply = self.turn_replica(server, primary, |link, own, now_ms| {
+        let reply = self.become_replica(server, primary, |link, own, now_ms| {
             link.replicaof(primary.clone(), own, Some(client), now_ms)
         });
         (world, reply)
@@ -140,7 +141,7 @@ impl Links {
 
     /// Follows this primary from here on, as the link is asked to: a client that comes behind that
     /// finds a replica. With the turn, and the world stopped.
-    pub(super) fn turn_replica(
+    pub(super) fn become_replica(
         &'static self,
         server: &'static Network,
         primary: &PrimaryAddress,
@@ -156,14 +157,15 @@ impl Links {
         let (own, now) = (core.position(server), now_ms(server));
         let reply = core.ask_link(server, |link| ask(link, own, now));
         if reply == ReplicaofReply::Done {
-            core.turn_replica(server);
+            core.become_replica(server);
             server.config.set_primary(Some((&primary.host, primary.port)));
         }
         drop(core);
         if reply == ReplicaofReply::Done {
+            server.gates.replica_role.note_demotion();
             unblock_all(server);
         }
-        self.send(server, LinksMessage::Act);
+        self.send(server, LinksMessage::RunActions);
         reply
     }
 
@@ -171,17 +173,17 @@ impl Links {
         &'static self,
         server: &'static Network,
         client: &str,
-        may_let_go: bool,
+        may_release_world: bool,
         mut world: Acquisition,
     ) -> Acquisition {
         wait_for(&mut world);
         let promoted = self.core(server).link.promote(now_ms(server));
         let Some(position) = promoted else { return world };
-        self.send(server, LinksMessage::Act);
+        self.send(server, LinksMessage::RunActions);
         // The link is closed behind this: nothing more is handed over, and data that wait to take
         // the place of ours are called off while they cannot.
-        let is_idle = self.is_link_idle(server, !may_let_go);
-        if may_let_go && !is_idle {
+        let is_idle = self.is_link_idle(server, !may_release_world);
+        if may_release_world && !is_idle {
             drop(world);
             // What a pause or a disk keeps from being applied was never acknowledged, and is given
             // up.
@@ -197,11 +199,11 @@ impl Links {
         let at = core.offset(server);
         server.journal.set_history(None);
         set_replica(server, false);
-        core.turn_primary(server, at, position);
+        core.become_primary(server, at, position);
         drop(core);
         log_notice!(server.log, "MASTER MODE enabled (user request from '{client}')");
         server.config.set_primary(None);
-        self.send(server, LinksMessage::Act);
+        self.send(server, LinksMessage::RunActions);
         begin_missing_log(server);
         world
     }
@@ -218,26 +220,33 @@ impl Links {
 
 /// Whether something keeps the stream from being applied that may last.
 fn is_applier_kept(server: &Network) -> bool {
-    let is_paused = server.gates.pause.holds_writes(server.keyspace.clock().now_ms());
+    let is_paused = server.gates.pause.holds_writes(|| server.keyspace.clock().now_ms());
     is_paused || server.gates.log_gate.is_closed() || server.gates.snapshot_gate.is_closed()
 }
 
 /// The primary that the configuration names.
-fn configured(server: &Network) -> Option<PrimaryAddress> {
+pub(super) fn configured(server: &Network) -> Option<PrimaryAddress> {
     let (host, port) = server.config.primary()?;
     Some(PrimaryAddress { host: String::from_utf8_lossy(&host).into_owned(), port })
 }
 
-/// A blocked client waits for what will not come here any more.
+/// A blocked client waits for what will not come here any more. A wait may have begun and not be
+/// shown yet, so the others look for themselves.
 fn unblock_all(server: &Network) {
+    let wakes = PendingWakes::default();
     for client in server.clients.all() {
-        if client.has_flag(client_flags::BLOCKED) && !client.has_flag(client_flags::REPLICA) {
+        if client.has_flag(client_flags::REPLICA) {
+            continue;
+        }
+        server.mailboxes.signal(&client, Signal::Review, &wakes);
+        if client.has_flag(client_flags::BLOCKED) {
             client.set_flag(client_flags::DEMOTED, true);
             if !await_end_of_wait(server, &client, true) {
                 client.set_flag(client_flags::DEMOTED, false);
             }
         }
     }
+    server.mailboxes.wake(&wakes);
 }
 
 /// A full sync that failed has left no log behind: a primary keeps one again.

@@ -40,7 +40,7 @@ impl ReplicationStream {
         Self { reader, shared }
     }
 
-    /// Ends it.
+    /// Ends the stream.
     pub(super) fn detach(self, journal: &Journal) {
         journal.detach(self.reader);
         if let Some(waker) = self.state().sleeper.take() {

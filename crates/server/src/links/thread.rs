@@ -25,7 +25,7 @@ use engine::session::{AskedSync, ReplicaSession};
 use keyspace::{Acquisition, Refusal};
 use persist::storage::OpenMode;
 use replication::primary::{
-    CloseWhen, ReplicaId, RoundId, Standing, SyncAsk, SyncRequest, SyncVerdict,
+    CloseWhen, ReplicaId, RoundId, ServerRole, SyncAsk, SyncRequest, SyncVerdict,
 };
 use replication::replica::{LinkState, ReplicaLink as LinkEngine, ReplicaofTarget};
 use tokio::runtime::{Builder, LocalOptions};
@@ -55,7 +55,7 @@ pub(super) enum LinksMessage {
     /// A client has asked for a sync.
     Adopt(Box<Moving>),
     /// The engine has been asked something.
-    Act,
+    RunActions,
     /// A snapshot has ended.
     SnapshotOver(RoundId, SnapshotEnd),
     /// Asks whether nothing of our primary is under way; then no applier stays, either.
@@ -117,9 +117,9 @@ async fn serve(
     while let Some(message) = inbox.recv().await {
         match message {
             LinksMessage::Adopt(moving) => adopt(&thread, *moving),
-            LinksMessage::Act => thread.act(),
+            LinksMessage::RunActions => thread.run_actions(),
             LinksMessage::SnapshotOver(round, end) => thread.end_round(round, &end),
-            LinksMessage::OfPrimary(message) => thread.hear_of_link(message),
+            LinksMessage::OfPrimary(message) => thread.handle_link_message(message),
             LinksMessage::IsIdle { gives_up, answer } => {
                 let is_idle = thread.primary_link.is_idle();
                 if is_idle || gives_up {
@@ -136,7 +136,7 @@ async fn tick(thread: Rc<LinksThread>) {
     loop {
         tokio::time::sleep(TICK).await;
         thread.ask(|core, server| {
-            let Standing { role, fails_over } = core.standing(server);
+            let ServerRole { role, fails_over } = core.server_role(server);
             if let Some(stream) = &core.stream {
                 stream.state().backlog.trim();
             }
@@ -177,7 +177,7 @@ async fn ask_for_acks(thread: Rc<LinksThread>) {
         })
         .await;
         thread.ask(|core, server| {
-            let Standing { role, fails_over } = core.standing(server);
+            let ServerRole { role, fails_over } = core.server_role(server);
             core.ask(server, |primary, _| {
                 primary.want_acks();
                 primary.end_of_turn(role, fails_over);
@@ -222,7 +222,7 @@ fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
     match verdict {
         SyncVerdict::Attached => {
             thread.attach(link, moving);
-            return thread.act();
+            return thread.run_actions();
         }
         SyncVerdict::Ignored => moving.answer(|_| ()),
         SyncVerdict::Refused(error) => {
@@ -233,7 +233,7 @@ fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
         SyncVerdict::PromoteFirst => return thread.promote_for(moving),
     }
     server.worker_pool.hand_over(server, Box::new(moving));
-    thread.act();
+    thread.run_actions();
 }
 
 /// The offset from which on a replica asks for the stream.
@@ -246,7 +246,7 @@ impl LinksThread {
     /// Asks the engines, and does what they want done.
     pub(super) fn ask<T>(self: &Rc<Self>, ask: impl FnOnce(&mut Core, &'static Network) -> T) -> T {
         let answer = self.with_core(ask);
-        self.act();
+        self.run_actions();
         answer
     }
 
@@ -261,7 +261,7 @@ impl LinksThread {
     }
 
     /// Does what the engines want done.
-    pub(super) fn act(self: &Rc<Self>) {
+    pub(super) fn run_actions(self: &Rc<Self>) {
         loop {
             let (actions, of_link) =
                 self.with_core(|core, _| (core.take_queue(), core.link.take_actions()));
@@ -312,7 +312,7 @@ impl LinksThread {
             has_output,
             asks_for_unmet,
         };
-        let standing = core.standing(self.server);
+        let standing = core.server_role(self.server);
         core.ask(self.server, |primary, stream| {
             primary.sync(&request, standing, stream, now_ms(self.server))
         })
@@ -329,7 +329,7 @@ impl LinksThread {
         let asked = links.handovers_asked.load(Ordering::Relaxed);
         server.threads.background.spawn(move |_| {
             let target = ReplicaofTarget::NoOne;
-            let change = RoleChange { target, client: &client, may_let_go: true };
+            let change = RoleChange { target, client: &client, may_release_world: true };
             let world = Acquisition::of_world(server.keyspace);
             // An old primary whose connection is gone hears no answer: it asks again, or is the
             // primary again.
@@ -435,7 +435,7 @@ impl LinksThread {
         let (server, links, id) = (self.server, self.links, order.round);
         let at_cut = move || {
             links.core(server).note_cut(server, id);
-            links.send(server, LinksMessage::Act);
+            links.send(server, LinksMessage::RunActions);
         };
         let done = move |end| links.send(server, LinksMessage::SnapshotOver(id, end));
         match full_sync::begin(server, &order, at_cut, done) {

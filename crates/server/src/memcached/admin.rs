@@ -42,7 +42,7 @@ impl RequestContext<'_> {
             }
             Administration::RefreshCertificates => Response::Line(b"Error TLS not enabled"),
         };
-        self.say(answer)
+        self.respond(answer)
     }
 
     /// `cache_memlimit`: `maxmemory` by another name.
@@ -69,7 +69,7 @@ impl RequestContext<'_> {
                 });
             }
         };
-        self.say(Response::Line(line))
+        self.respond(Response::Line(line))
     }
 
     /// `refresh_certs`: what the directives name is loaded anew.
@@ -87,16 +87,16 @@ impl RequestContext<'_> {
     fn shut_down(&mut self, words: &[&[u8]]) -> Step {
         let server = self.server;
         if !server.config.get(MEMCACHED_SHUTDOWN) {
-            return self.say(Response::Line(b"ERROR: shutdown not enabled"));
+            return self.respond(Response::Line(b"ERROR: shutdown not enabled"));
         }
         if !matches!(words, [] | [b"graceful"]) {
-            return self.say(Response::Line(b"CLIENT_ERROR invalid shutdown mode"));
+            return self.respond(Response::Line(b"CLIENT_ERROR invalid shutdown mode"));
         }
-        // Where it succeeds, the end of the connection is the answer.
+        // An end that succeeds is answered by the end of the connection.
         self.offload(move |server, reply| {
             let save = !server.config.get(SAVE).is_empty();
             let how = ShutdownFlags { save, nosave: !save, ..ShutdownFlags::default() };
-            if server.shutdown.carry_out(server, how).is_err() {
+            if server.shutdown.execute(server, how).is_err() {
                 reply.raw(b"SERVER_ERROR the data could not be saved\r\n");
             }
         })

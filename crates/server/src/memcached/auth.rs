@@ -75,10 +75,10 @@ impl RequestContext<'_> {
         match &self.request.operation {
             Operation::ListMechanisms | Operation::Authenticate { .. } => self.authenticate(),
             Operation::Version if matches!(self.request.form, Form::Binary { .. }) => {
-                self.say(Response::Version(MEMCACHED_VERSION.as_bytes()))
+                self.respond(Response::Version(MEMCACHED_VERSION.as_bytes()))
             }
             Operation::Quit => {
-                self.say(Response::Ok);
+                self.respond(Response::Ok);
                 Step::Close
             }
             Operation::Store(Store { mode: StoreMode::Set, compare: None, value, .. })
@@ -91,14 +91,14 @@ impl RequestContext<'_> {
                 Step::Done
             }
             Operation::Refuse(refusal) if refusal.closes => {
-                self.say(Response::Failed(Failure::Unauthenticated));
+                self.respond(Response::Failed(Failure::Unauthenticated));
                 Step::Close
             }
             // That a token is too long is said in its words.
             Operation::Refuse(refusal) if matches!(refusal.failure, Failure::Client(TOO_LONG)) => {
-                self.say(Response::Failed(refusal.failure))
+                self.respond(Response::Failed(refusal.failure))
             }
-            _ => self.say(Response::Failed(Failure::Unauthenticated)),
+            _ => self.respond(Response::Failed(Failure::Unauthenticated)),
         }
     }
 
@@ -116,7 +116,7 @@ impl RequestContext<'_> {
             }
             _ => Response::Failed(Failure::AuthenticationFailed),
         };
-        self.say(response)
+        self.respond(response)
     }
 
     /// Lets a client in by a name and a password, with blanks between and perhaps around them.

@@ -72,7 +72,7 @@ impl<'a> RequestBody<'a> {
         Self { is_part: true, ..self }
     }
 
-    /// Whether it was run and is final.
+    /// Whether the request was run and is final.
     pub(super) fn has_run(&self) -> bool {
         self.has_run
     }

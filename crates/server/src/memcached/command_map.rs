@@ -96,7 +96,8 @@ impl CommandKind {
 pub(super) struct CommandMap([Option<&'static CommandEntry>; COMMANDS.len()]);
 
 impl CommandMap {
-    /// Finds them, whatever they are called now.
+    /// Finds them by the names that they were declared by, once at the start, whatever they are
+    /// called now.
     pub(super) fn find(table: &'static CommandTable) -> Self {
         let among =
             |all: &'static [CommandEntry], name: &str| all.iter().find(|it| it.spec.name == name);

@@ -37,10 +37,10 @@ impl RequestContext<'_> {
     pub(super) fn dump(&mut self, which: &[u8], form: Form) -> Step {
         let server = self.server;
         if !server.config.get(MEMCACHED_DUMP) {
-            return self.say(Response::Line(b"ERROR metadump not allowed"));
+            return self.respond(Response::Line(b"ERROR metadump not allowed"));
         }
         let Some(is_wanted) = tuning::classes(which) else {
-            return self.say(Response::Line(tuning::BAD_CLASS));
+            return self.respond(Response::Line(tuning::BAD_CLASS));
         };
         let (keyspace, database) = (server.keyspace, self.session.database);
         self.on_a_lane(move |lane, reply| {

@@ -33,7 +33,7 @@ pub(super) struct Work<'a> {
     pub(super) tx: &'a mut Tx,
     pub(super) request: &'a Request<'a>,
     pub(super) out: &'a mut Output,
-    /// What it counts and tells.
+    /// What the work counts and tells.
     pub(super) told: &'a mut Told,
     /// No value may be larger.
     pub(super) size_max: usize,
@@ -539,16 +539,11 @@ impl Work<'_> {
     }
 
     fn journal(&mut self, key: &[u8], value: &[u8], deadline: Option<UnixMillis>, flags: u32) {
-        let effects = self.tx.effects_mut();
         if flags != 0 {
-            effects.instead(&[b"ECHO", &EntryNote::Flags(flags).word()]);
+            self.tx.effects_mut().instead(&[EntryNote::COMMAND, &EntryNote::Flags(flags).word()]);
         }
-        match deadline {
-            Some(at) => {
-                effects.instead(&[b"SET", key, value, b"PXAT", format_i64(at, &mut [0; 20])]);
-            }
-            None => effects.instead(&[b"SET", key, value]),
-        }
+        let lifetime = deadline.map_or(Lifetime::Forever, Lifetime::Until);
+        change::journal_set(self.tx, key, value, lifetime);
     }
 
     /// The CAS value of an item, if the answer shows it. One that has expired already when it is

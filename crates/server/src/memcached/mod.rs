@@ -231,10 +231,10 @@ pub(crate) fn execute(
         Operation::Flush(_) if !server.config.get(MEMCACHED_FLUSH) => {
             context.fail(flush::NOT_ALLOWED)
         }
-        Operation::Nothing | Operation::Verbosity => context.say(Response::Ok),
-        Operation::Version => context.say(Response::Version(MEMCACHED_VERSION.as_bytes())),
+        Operation::Nothing | Operation::Verbosity => context.respond(Response::Ok),
+        Operation::Version => context.respond(Response::Version(MEMCACHED_VERSION.as_bytes())),
         Operation::Quit => {
-            context.say(Response::Ok);
+            context.respond(Response::Ok);
             Step::Close
         }
         Operation::Flush(_) | Operation::Statistics(_) | Operation::Administer(..) => {
@@ -245,14 +245,14 @@ pub(crate) fn execute(
 }
 
 impl RequestContext<'_> {
-    fn say(&mut self, response: Response<'_>) -> Step {
+    fn respond(&mut self, response: Response<'_>) -> Step {
         answer(self.out, self.request, response);
         Step::Done
     }
 
     fn fail(&mut self, failure: Failure<'_>) -> Step {
         self.server.memcached.count_failure(self.lane.number, failure);
-        self.say(Response::Failed(failure))
+        self.respond(Response::Failed(failure))
     }
 
     fn count(&self, counter: Counter) {

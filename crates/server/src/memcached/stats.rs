@@ -46,16 +46,16 @@ impl RequestContext<'_> {
                 memcached.counters.reset();
                 memcached.details.reset();
                 memcached.idle_kicks.store(0, Ordering::Relaxed);
-                return self.say(Response::Line(b"RESET"));
+                return self.respond(Response::Line(b"RESET"));
             }
             (Some(b"detail"), Some(state @ (b"on" | b"off"))) => {
                 self.server.memcached.details.set_on(state == b"on");
-                return self.say(Response::Ok);
+                return self.respond(Response::Ok);
             }
             (Some(b"detail"), Some(b"dump")) => {
                 if is_text {
                     for line in self.server.memcached.details.lines() {
-                        self.say(Response::Line(&line));
+                        self.respond(Response::Line(&line));
                     }
                 }
             }
@@ -74,15 +74,15 @@ impl RequestContext<'_> {
             (Some(b"extstore"), _) if is_text => {}
             _ if is_text => return self.fail(Failure::Unknown),
             // There fewer reports can be asked for.
-            _ => return self.say(Response::NotFound),
+            _ => return self.respond(Response::NotFound),
         }
-        self.say(Response::End)
+        self.respond(Response::End)
     }
 
     fn stat(&mut self, name: &str, value: impl std::fmt::Display) {
         let value = value.to_string();
         let (name, value) = (name.as_bytes(), value.as_bytes());
-        self.say(Response::Statistic { name, value });
+        self.respond(Response::Statistic { name, value });
     }
 
     fn report_general(&mut self) {

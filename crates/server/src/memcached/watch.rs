@@ -173,11 +173,11 @@ impl RequestContext<'_> {
         let Some(classes) = classes_of(words) else { return self.fail(Failure::Unknown) };
         let client = &self.session.client;
         if !server.memcached.watchers.join(&server.mailboxes, client, classes) {
-            return self.say(Response::Line(TOO_MANY));
+            return self.respond(Response::Line(TOO_MANY));
         }
         let state = self.session.memcached.as_mut().expect("it speaks memcached's protocols");
         state.watch = Some(Box::new(EventWatch { classes, skipped: 0 }));
-        self.say(Response::Ok)
+        self.respond(Response::Ok)
     }
 }
 

@@ -31,10 +31,10 @@ const BATCH_BYTES: usize = 1 << 20;
 const ROUNDS: usize = 16;
 
 /// Until the first look whether a gate is open again; the next come after twice as long each.
-const FIRST_LOOK: Duration = Duration::from_millis(5);
+const FIRST_RETRY: Duration = Duration::from_millis(5);
 
 /// The longest time between two looks.
-const LAST_LOOK: Duration = Duration::from_millis(200);
+const LAST_RETRY: Duration = Duration::from_millis(200);
 
 /// Carries out an order and replies.
 pub(super) async fn run(
@@ -47,7 +47,7 @@ pub(super) async fn run(
     let began_us = clock.monotonic_us();
     let mut exchange = Exchange::new(&thread);
     // Where a thread was lost, so is the order; its session ends for want of a reply.
-    let Some(order) = exchange.carry_out(order).await else { return };
+    let Some(order) = exchange.transfer_keys(order).await else { return };
     if let Some(link) = exchange.link.take() {
         thread.keep_link(&order.target, link);
     }
@@ -61,7 +61,7 @@ pub(super) async fn run(
     let micros = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
     let MigrateRequest { entry, args, .. } = *order;
     let ran = Executed { entry, args, micros, failed: result.is_err(), program: None };
-    // What it changed, it changed by transactions of its own: all of them are seen.
+    // The exchange made its changes by transactions of its own: all of them are seen.
     let seen = Seen::own(server.journal.end());
     // The client may be gone.
     let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });
@@ -112,7 +112,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Sends the keys, and again those that changed meanwhile.
-    async fn carry_out(&mut self, order: Box<MigrateRequest>) -> Option<Box<MigrateRequest>> {
+    async fn transfer_keys(&mut self, order: Box<MigrateRequest>) -> Option<Box<MigrateRequest>> {
         let (mut due, rounds) = (due(&order), if order.replaces { ROUNDS } else { 1 });
         let mut load = Load::new(order);
         for round in 0..rounds {
@@ -147,7 +147,7 @@ impl<'a> Exchange<'a> {
         while !load.packed.is_empty() && !self.tally.is_over {
             self.deliver(&mut load).await;
             load.keep_acknowledged();
-            load = self.settle(load).await?;
+            load = self.delete_sent(load).await?;
         }
         Some((load, copied))
     }
@@ -198,17 +198,17 @@ impl<'a> Exchange<'a> {
     }
 
     /// Takes away what the target has, and packs what comes next.
-    async fn settle(&mut self, mut load: Load) -> Option<Load> {
+    async fn delete_sent(&mut self, mut load: Load) -> Option<Load> {
         let server = self.thread.server;
-        let mut look = FIRST_LOOK;
+        let mut pause = FIRST_RETRY;
         loop {
             let settled;
             (load, settled) =
-                visit(server, load, move |load, lane| load.settle(server, lane)).await?;
+                visit(server, load, move |load, lane| load.delete_sent(server, lane)).await?;
             match settled {
                 Ok(Deletion::Held) => {
-                    tokio::time::sleep(look).await;
-                    look = LAST_LOOK.min(look * 2);
+                    tokio::time::sleep(pause).await;
+                    pause = LAST_RETRY.min(pause * 2);
                 }
                 Ok(Deletion::Done { changed }) => {
                     self.tally.changed.extend(changed);
@@ -259,7 +259,7 @@ impl Load {
         self.packed.retain(|_| answers.next().is_some_and(|&has_it| has_it));
     }
 
-    fn settle(&mut self, server: &'static Shared, lane: usize) -> Result<Deletion, Refusal> {
+    fn delete_sent(&mut self, server: &'static Shared, lane: usize) -> Result<Deletion, Refusal> {
         let deletion = if self.order.copies || self.packed.is_empty() {
             Deletion::Done { changed: Vec::new() }
         } else {

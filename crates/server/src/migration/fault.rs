@@ -11,7 +11,7 @@ pub(super) enum Fault {
     Unreachable,
     /// The connection takes nothing more.
     Unwritable(Cause),
-    /// What it should answer does not come, or is no answer.
+    /// What the target should answer does not come, or is no answer.
     Unreadable(Cause),
 }
 

@@ -126,7 +126,7 @@ impl MigrationThread {
 
     /// Keeps a connection for the next order.
     pub(super) fn keep_link(&self, target: &MigrateTarget, mut link: TargetLink) {
-        link.dismiss();
+        link.end_order();
         if link.is_quiet() {
             self.with_cache(|cache| cache.put(target, link, self.now_us()));
             self.kept.notify_one();

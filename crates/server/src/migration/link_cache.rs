@@ -19,7 +19,7 @@ pub(super) struct LinkCache(VecDeque<CachedLink>);
 
 struct CachedLink {
     target: MigrateTarget,
-    /// When it was used last, on the monotonic clock.
+    /// When the link was used last, on the monotonic clock.
     since_us: i64,
     link: TargetLink,
 }

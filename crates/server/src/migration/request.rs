@@ -43,7 +43,7 @@ pub(crate) struct MigrateRequest {
 pub(crate) struct MigrateTarget {
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Whether it is spoken to by TLS.
+    /// Whether the link to the target is encrypted by TLS.
     pub(crate) is_encrypted: bool,
     pub(crate) credentials: Option<Credentials>,
 }

@@ -71,7 +71,7 @@ impl TargetLink {
     }
 
     /// The order is over.
-    pub(super) fn dismiss(&mut self) {
+    pub(super) fn end_order(&mut self) {
         self.is_greeted = false;
     }
 
@@ -168,8 +168,8 @@ impl TargetLink {
 }
 
 async fn connect(server: &Network, target: &MigrateTarget) -> Result<Stream, Fault> {
-    let socket = reach(&target.host, target.port).await?;
-    // Without it the exchange is slower, and no less right.
+    let socket = open_socket(&target.host, target.port).await?;
+    // Without this option the exchange is slower, and no less right.
     let _ = socket.set_nodelay(true);
     if !target.is_encrypted {
         return Ok(Stream::Tcp(socket));
@@ -178,7 +178,7 @@ async fn connect(server: &Network, target: &MigrateTarget) -> Result<Stream, Fau
     agreed.map(Stream::Tls).map_err(|_| Fault::Unreachable)
 }
 
-async fn reach(host: &str, port: u16) -> Result<TcpStream, Fault> {
+async fn open_socket(host: &str, port: u16) -> Result<TcpStream, Fault> {
     let found = lookup_host((host, port)).await.map_err(|_| Fault::Unreachable)?;
     let mut fault = Fault::Unreachable;
     for address in found {

@@ -22,10 +22,10 @@ use crate::net::worker::Worker;
 /// Time between two looks of a worker at least, in microseconds.
 const BETWEEN_LOOKS_US: i64 = 100_000;
 
-/// A worker is busy that runs a third of the time,
+/// A worker becomes busy when it runs one third of the time.
 const BUSY: i64 = 3;
 
-/// and until it runs less than a quarter of it.
+/// A busy worker stays so until it runs less than a quarter of the time.
 const AT_EASE: i64 = 4;
 
 /// What a worker knows of its own.

@@ -31,22 +31,22 @@ const BYTES: usize = 64 * 1024;
 /// Where the first has waited for so long, others do not join.
 const WAIT_US: i64 = 500;
 
-/// So many bytes of requests are deferred, and one request more,
+/// The bytes of requests that are deferred; one request more may be.
 pub(crate) const DEFERRED_MAX: usize = 128 * 1024;
 
-/// each at a multiple of so many,
+/// Each deferred request begins at a multiple of so many bytes.
 pub(crate) const GRAIN: usize = 64;
 
-/// so many are fetched from memory together,
+/// The requests whose keys are fetched from memory together.
 const TOGETHER: usize = 32;
 
-/// and so many are kept as they were parsed.
+/// The requests that are kept as they were parsed.
 const PARSED: u8 = 128;
 
 /// A request that waits for its session's second turn, in the worker's read buffer.
 #[derive(Clone, Copy)]
 pub(crate) struct DeferredRequest {
-    /// Where it begins in the buffer, in units of `GRAIN`.
+    /// Where the request begins in the buffer, in units of `GRAIN`.
     begin: u16,
     /// Its bytes.
     length: u16,
@@ -59,7 +59,7 @@ pub(crate) struct DeferredRequest {
 pub(crate) struct Found {
     /// Where its one key belongs, if it has just one.
     pub(crate) location: Option<Location>,
-    /// Where it is kept as it was parsed, if it is.
+    /// Where the parsed request is kept, if one is.
     pub(crate) parsed: Option<u8>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct DeferredNumber(NonZeroU16);
 const _: () = assert!(DEFERRED_MAX / GRAIN < u16::MAX as usize, "each takes a grain or more");
 
 impl DeferredRequest {
-    /// Where it lies in the worker's read buffer.
+    /// Where the request lies in the worker's read buffer.
     fn range(&self) -> Range<usize> {
         let begin = usize::from(self.begin) * GRAIN;
         begin..begin + usize::from(self.length)
@@ -267,7 +267,7 @@ fn fetch(worker: &Worker, line: &[Waiting]) {
 pub(crate) fn guard(serve: &RefCell<Connection>, step: impl FnOnce(&mut Connection)) {
     let mut serve = serve.borrow_mut();
     if contain(|| step(&mut serve)).is_err() {
-        serve.give_up();
+        serve.abort();
     }
 }
 

@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(rig.rung(), (2, [1, 0, 0]));
         rig.journal.acknowledge(rig.reader, rig.lsns[1]);
         assert_eq!(rig.rung().0, 3, "it stands for who is left");
-        // Before it has looked again.
+        // The third joins before the task has looked again.
         assert!(rig.wait(2));
         rig.take_turn();
         assert_eq!(rig.rung().1, [1, 1, 0]);

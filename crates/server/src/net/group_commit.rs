@@ -37,12 +37,12 @@ impl GroupCommit {
         let records = &lane.wakes.records;
         records.close();
         if records.pending() != self.closed.get() {
-            self.go_on(lane);
+            self.note_unflushed(lane);
         }
     }
 
     #[cold]
-    fn go_on(&self, lane: &Lane) {
+    fn note_unflushed(&self, lane: &Lane) {
         let now_us = lane.ticked_us();
         let Some(since_us) = self.since_us.get() else {
             self.since_us.set(Some(now_us));

@@ -4,10 +4,10 @@
 //! worker's hands microseconds after it was accepted.
 
 mod certificate_user;
+mod memcached_sockets;
 mod refusal;
 mod tcp;
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
@@ -19,15 +19,13 @@ use std::time::Duration;
 
 use base::io_error_text::plain;
 use config::settings::{
-    BIND, LISTEN_ON_ANY_PORT, MAXCLIENTS, MAXCLIENTS_RESERVED, MEMCACHED_DATABASE, MEMCACHED_PORT,
-    MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_TLS, MEMCACHED_UDP_PORT,
+    BIND, LISTEN_ON_ANY_PORT, MAXCLIENTS, MAXCLIENTS_RESERVED, MEMCACHED_DATABASE,
     MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG,
     TCP_KEEPALIVE, TLS_PORT, UNIXSOCKET, UNIXSOCKETPERM,
 };
 use config::{BindAddress, Config, LogLevel};
 use engine::clients::registry::Peer;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::runtime::replace_file;
 use engine::session::MemcachedState;
 use engine::session::Session;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
@@ -40,7 +38,6 @@ use crate::memcached;
 use crate::net::connection::{Moving, RawStream};
 use crate::net::network::Network;
 use crate::net::tls::{Arrival, Handshaken};
-use crate::net::udp;
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
@@ -121,7 +118,7 @@ impl Listeners {
     /// within the main thread's runtime, which accepts once it runs.
     pub(crate) fn open(server: &'static Network) -> Result<Self, String> {
         let has_unix = open_unix(server, Protocol::Redis)?.is_some();
-        let memcached = open_memcached(server)?;
+        let memcached = memcached_sockets::open(server)?;
         let ports = Ports::of(&server.config);
         let has_others = has_unix || !memcached.is_empty();
         let mut listeners = Self { has_unix, memcached, redis: TcpListeners::at(ports) };
@@ -163,7 +160,7 @@ impl Listeners {
         let runtime = tokio::runtime::Handle::current();
         let first = server.listeners.set(ListenerHandle { orders, runtime }).is_ok();
         assert!(first, "there is one main thread");
-        tokio::spawn(self.redis.carry_out(server, receiver));
+        tokio::spawn(self.redis.run(server, receiver));
     }
 }
 
@@ -199,112 +196,6 @@ fn wanted_by_redis(
         all.extend(addresses(binds, port, entrance)?);
     }
     Ok(all)
-}
-
-/// Opens what clients of memcached come in by; where that is.
-fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
-    let config = &server.config;
-    let (database, databases) = (config.get(MEMCACHED_DATABASE), server.keyspace.database_count());
-    if database as usize >= databases {
-        return Err(format!("memcached-database {database}: there are {databases} databases"));
-    }
-    if let Some(delimiter) = config.get(MEMCACHED_PREFIX_DELIMITER).first() {
-        server.memcached.details.delimit_by(*delimiter);
-    }
-    // Below zero is any port.
-    let entrance =
-        Entrance { protocol: Protocol::Memcached, is_encrypted: config.get(MEMCACHED_TLS) };
-    let binds = config.get(BIND);
-    let wanted = |port: i32| addresses(&binds, u16::try_from(port).unwrap_or(0), entrance);
-    let (port, udp_port) = (config.get(MEMCACHED_PORT), config.get(MEMCACHED_UDP_PORT));
-    let mut opened = Vec::new();
-    if port != 0 {
-        let bound = bind_all(server, &wanted(port)?).map_err(|(why, _)| why)?;
-        for bound in bound {
-            opened.push((ListenerAddress::Tcp(bound.address), bound.listener.as_raw_fd()));
-            start_accepting(server, bound);
-        }
-    }
-    if udp_port != 0 {
-        for Wanted { address, optional, .. } in wanted(udp_port)? {
-            match udp::listen(server, address) {
-                Ok((address, descriptor)) => {
-                    opened.push((ListenerAddress::Udp(address), descriptor));
-                }
-                Err(error) if optional && is_unavailable(&error) => {}
-                Err(error) => {
-                    let why = plain(&error);
-                    return Err(format!("Could not create UDP socket {address}: {why}"));
-                }
-            }
-        }
-    }
-    if let Some(descriptor) = open_unix(server, Protocol::Memcached)? {
-        let path = config.get(MEMCACHED_UNIXSOCKET);
-        opened
-            .push((ListenerAddress::Unix(String::from_utf8_lossy(&path).into_owned()), descriptor));
-    }
-    write_ports(config, &opened)?;
-    let listeners =
-        opened.iter().map(|(address, descriptor)| (*descriptor, address.shown())).collect();
-    // The listeners are opened once.
-    let _ = server.memcached.listeners.set(listeners);
-    Ok(opened.iter().map(|(address, _)| address.to_string()).collect())
-}
-
-/// Where clients of memcached come in.
-enum ListenerAddress {
-    Tcp(SocketAddr),
-    Udp(SocketAddr),
-    Unix(String),
-}
-
-impl ListenerAddress {
-    /// As `stats conns` shows it.
-    fn shown(&self) -> String {
-        let name = |protocol: &str, address: &SocketAddr| {
-            format!("{protocol}{}:{address}", if address.is_ipv6() { "6" } else { "" })
-        };
-        match self {
-            Self::Tcp(address) => name("tcp", address),
-            Self::Udp(address) => name("udp", address),
-            Self::Unix(path) => format!("unix:{path}"),
-        }
-    }
-
-    /// As the file of ports has it, if it has a port.
-    fn line(&self) -> Option<String> {
-        let (protocol, address) = match self {
-            Self::Tcp(address) => ("TCP", address),
-            Self::Udp(address) => ("UDP", address),
-            Self::Unix(_) => return None,
-        };
-        let family = if address.is_ipv6() { "INET6" } else { "INET" };
-        Some(format!("{protocol} {family}: {}\n", address.port()))
-    }
-}
-
-impl fmt::Display for ListenerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "{address}"),
-            Self::Udp(address) => write!(f, "{address} (UDP)"),
-            Self::Unix(path) => write!(f, "{path}"),
-        }
-    }
-}
-
-/// Writes the file of ports, if one is wanted.
-fn write_ports(config: &Config, opened: &[(ListenerAddress, RawFd)]) -> Result<(), String> {
-    let path = config.get(MEMCACHED_PORT_FILENAME);
-    if path.is_empty() {
-        return Ok(());
-    }
-    let path = Path::new(std::ffi::OsStr::from_bytes(&path));
-    let lines: String = opened.iter().filter_map(|(address, _)| address.line()).collect();
-    replace_file::replace_atomically(path, lines.as_bytes()).map_err(|error| {
-        format!("Cannot write the ports to '{}': {}", path.display(), plain(&error))
-    })
 }
 
 /// Opens sockets and accepts clients by them, all or none.
@@ -449,7 +340,7 @@ async fn accept_tcp(server: &'static Network, listener: TcpListener, entrance: E
                 prepare(&stream, server);
                 let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
                 match entrance.is_encrypted {
-                    true => shake_hands(server, entrance.protocol, stream, ends),
+                    true => begin_handshake(server, entrance.protocol, stream, ends),
                     false => accept(server, entrance.protocol, RawStream::Tcp(stream), ends),
                 }
             }
@@ -497,7 +388,7 @@ fn prepare(stream: &std::net::TcpStream, server: &Network) {
 }
 
 /// Has a connection agree on keys before it is accepted.
-fn shake_hands(
+fn begin_handshake(
     server: &'static Network,
     protocol: Protocol,
     socket: std::net::TcpStream,
@@ -519,7 +410,7 @@ fn shake_hands(
         ),
     };
     let arrival = Arrival { socket, contexts, room, done: Box::new(done) };
-    if !server.tls.shake_hands(arrival) {
+    if !server.tls.begin_handshake(arrival) {
         server.observed.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn is_exceeded(
     let (exceeded, began) = judge(limit, unsent, began, now);
     since.store(if began == 0 { 0 } else { (began as u32).max(1) }, Ordering::Relaxed);
     if began != 0 && !exceeded {
-        look_again(client, limit, now - began);
+        schedule_recheck(client, limit, now - began);
     }
     if exceeded {
         record(server, client, now);
@@ -89,7 +89,7 @@ pub(crate) fn review(server: &Network) {
 
 /// Has the session look again when the time is over that the soft limit grants, as nothing else may
 /// happen until then. One alarm at a time is enough: the look sets the next.
-fn look_again(client: &Arc<Client>, limit: OutputBufferLimit, over_ms: i64) {
+fn schedule_recheck(client: &Arc<Client>, limit: OutputBufferLimit, over_ms: i64) {
     if client.has_flag(client_flags::ALARMED) {
         return;
     }

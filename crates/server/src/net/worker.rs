@@ -49,7 +49,7 @@ const SPARE_OUTPUTS: usize = 64;
 
 /// What the sessions of one worker share.
 pub(crate) struct Worker {
-    /// What it knows of its own while it runs transactions.
+    /// What the thread knows of its own while it runs transactions.
     lane: Lane,
     pub(crate) server: &'static Network,
     pub(crate) input: RefCell<Box<[u8]>>,
@@ -146,14 +146,14 @@ impl Worker {
     }
 
     /// A session goes on later, and lets others have the worker.
-    pub(crate) fn give_way(&self, waker: &Waker) {
+    pub(crate) fn yield_turn(&self, waker: &Waker) {
         let now_us = self.ticked_us();
         self.end_turn_at(waker, (now_us - self.turn_us.get(), now_us));
     }
 
     /// The same for a session whose turn began and ended then.
     pub(crate) fn end_turn_at(&self, waker: &Waker, times_us: (i64, i64)) {
-        self.looks.give_way(waker, times_us, failpoint::are_turns_short());
+        self.looks.yield_turn(waker, times_us, failpoint::are_turns_short());
     }
 
     /// Whether the present batch's replies, of so many bytes, are to wait for a second turn of
@@ -244,7 +244,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     tokio::task::spawn_local(unconstrained(deferred::run(Rc::clone(&worker))));
     tokio::task::spawn_local(unconstrained(durability_waiters::run(Rc::clone(&worker))));
     tokio::task::spawn_local(group_commit::run(Rc::clone(&worker)));
-    tokio::task::spawn_local(look_at_sockets(Rc::clone(&worker)));
+    tokio::task::spawn_local(poll_sockets(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),
@@ -255,10 +255,10 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
         }
     }
     expiry.abort();
-    engine::reclaim::expiry::give_up(&worker);
+    engine::reclaim::expiry::release_unfinished(&worker);
     retire(&worker).await;
     mail.abort();
-    worker.hand_out_letters();
+    worker.deliver_letters();
     worker.server.mailboxes.close(worker.lane.number);
     worker.wake_addressees(usize::MAX);
     drain_deferred(&worker);
@@ -274,11 +274,11 @@ fn drain_deferred(worker: &Worker) {
 /// After letters to so many clients the sessions have the worker again.
 const LETTER_BUDGET: usize = 1000;
 
-/// So many of the sessions that were given messages are woken at a time at least,
+/// So many of the sessions that were given messages are woken at a time at least.
 const WOKEN_LEAST: usize = 16;
 
-/// and no more groups than so many are made of them: where others keep the worker busy, each group
-/// waits for a turn of all of those.
+/// No more groups than so many are made of the sessions that are woken: where others keep the
+/// worker busy, each group waits for a turn of all of those.
 const GROUPS: usize = 3;
 
 /// Hands out what comes into the worker's mailbox, and wakes the sessions it is for a few at a
@@ -298,7 +298,7 @@ async fn deliver_mail(worker: Rc<Worker>) {
         worker.take_letters(&mut letters);
         let mut clients = 0;
         while clients < LETTER_BUDGET
-            && let Some(more) = worker.hand_out_letter()
+            && let Some(more) = worker.deliver_letter()
         {
             clients += more;
         }
@@ -313,7 +313,7 @@ async fn deliver_mail(worker: Rc<Worker>) {
 }
 
 /// Wakes the sessions that wait for a look at the sockets, behind it.
-async fn look_at_sockets(worker: Rc<Worker>) {
+async fn poll_sockets(worker: Rc<Worker>) {
     loop {
         poll_fn(|cx| worker.looks.poll(cx.waker())).await;
         // The task goes on behind the next look.
@@ -375,11 +375,11 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
 /// Takes registrations off their keys, in a task of this worker.
 pub(crate) fn unregister(worker: &Rc<Worker>, unregistration: Unregistration) {
     if unregistration.next().is_some() {
-        tokio::task::spawn_local(take_off(Rc::clone(worker), unregistration));
+        tokio::task::spawn_local(run_unregistration(Rc::clone(worker), unregistration));
     }
 }
 
-async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
+async fn run_unregistration(worker: Rc<Worker>, mut unregistration: Unregistration) {
     while let Some(mut acquisition) = unregistration.next() {
         poll_fn(|cx| {
             let polled = worker.poll_locks(&mut acquisition, cx.waker());
@@ -391,7 +391,7 @@ async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
         .await;
         worker.start_batch();
         unregistration
-            .take_off(acquisition, TxOptions::internal(worker.lane.number, worker.now_ms()));
+            .unregister_next(acquisition, TxOptions::internal(worker.lane.number, worker.now_ms()));
         worker.leave();
         // Others have the worker before the next partition.
         tokio::task::yield_now().await;

@@ -27,7 +27,7 @@ const SHORT_PAUSE: Duration = Duration::from_millis(1);
 const WATCHFUL_PAUSE: Duration = Duration::from_millis(100);
 const IDLE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Runs it for ever.
+/// Runs the worker's clock for ever.
 pub(crate) async fn run(worker: Rc<Worker>) {
     loop {
         worker.start_batch();

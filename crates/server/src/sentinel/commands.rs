@@ -41,13 +41,17 @@ const SENTINEL: ControlCommand = Command {
 /// The sections that a Sentinel has in common with a server.
 const COMMON_SECTIONS: [&str; 4] = ["Server", "Clients", "Stats", "CPU"];
 
-/// Has the Sentinel answer.
+/// Has the Sentinel answer. The crate that does so knows no table, so commands come to it by the
+/// names that they were declared by.
 pub(super) fn ask(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    push(context, args, RequestKind::Command(OwnedArgs::from(args)))
+    let top = context.server.table.find(&args[0]);
+    let name = top.map_or(&args[0], |entry| entry.spec.name.as_bytes());
+    let declared: OwnedArgs = std::iter::once(name).chain(args.iter().skip(1)).collect();
+    push(context, args, RequestKind::Command(declared))
 }
 
 fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {

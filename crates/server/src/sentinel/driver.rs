@@ -107,7 +107,7 @@ impl Driver {
 
     /// Runs until it is stopped; `first` is what the Sentinel wants to begin with.
     pub(super) async fn run(mut self, first: Vec<Action>) {
-        self.carry_out(first);
+        self.run_actions(first);
         loop {
             let event = match self.pending.pop_front() {
                 Some(event) => event,
@@ -153,7 +153,7 @@ impl Driver {
             _ => {}
         }
         let actions = self.sentinel.handle(now(self.server), event);
-        self.carry_out(actions);
+        self.run_actions(actions);
     }
 
     fn take_request(&mut self, request: SentinelRequest) {
@@ -201,7 +201,7 @@ impl Driver {
         self.answer(asker, output, error.is_some());
     }
 
-    fn carry_out(&mut self, mut actions: Vec<Action>) {
+    fn run_actions(&mut self, mut actions: Vec<Action>) {
         // The level of the log is a line of the file, too.
         for action in &actions {
             if let Action::SetLogLevel(level) = action {
@@ -220,10 +220,10 @@ impl Driver {
                 }
             }
         }
-        actions.into_iter().for_each(|action| self.act(action));
+        actions.into_iter().for_each(|action| self.run_action(action));
     }
 
-    fn act(&mut self, action: Action) {
+    fn run_action(&mut self, action: Action) {
         match action {
             Action::Persist | Action::SetLogLevel(_) => {}
             Action::Reply { client, bytes, .. } => self.reply(client, &bytes),

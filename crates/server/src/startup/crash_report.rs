@@ -54,7 +54,7 @@ impl ReportSource for ServerReportSource {
     }
 
     fn write(&self, manner: LineFormat, line: Arguments<'_>) {
-        signal_safe_log::say(manner == LineFormat::Bare, line);
+        signal_safe_log::write_line(manner == LineFormat::Bare, line);
     }
 
     fn program(&self) -> &str {
@@ -97,14 +97,14 @@ impl ReportSource for ServerReportSource {
         }
     }
 
-    fn standing_still(&self, period: Duration) -> Option<String> {
+    fn stalled_loop(&self, period: Duration) -> Option<String> {
         let now_us = self.server.keyspace.clock().monotonic_us();
         let main = turns_of(&self.main.metrics());
         let mut heartbeat = self.main_heartbeat.lock().expect("nothing here panics");
         if heartbeat.stops(main, now_us, period) {
             return Some("the main thread".to_owned());
         }
-        let lane = self.server.threads.loops.standing_still(now_us, period)?;
+        let lane = self.server.threads.loops.stalled_loop(now_us, period)?;
         Some(format!("worker-{lane}"))
     }
 }

@@ -58,7 +58,7 @@ fn begin_ending(server: &'static Server) -> io::Result<Sender<Ask>> {
 
 /// Ends the process as a signal asked for.
 fn end(server: &'static Server, signal: &'static str, how: ShutdownFlags) {
-    if server.shutdown.carry_out(server, how).is_err() {
+    if server.shutdown.execute(server, how).is_err() {
         log_warning!(
             server.log,
             "{signal} received but errors trying to shut down the server, check the logs for more \

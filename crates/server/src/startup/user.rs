@@ -35,7 +35,7 @@ struct UserNumbers {
 }
 
 /// Takes on the rights of a user, if the process has those of root.
-pub(crate) fn take_on(name: &[u8]) -> Result<(), String> {
+pub(crate) fn switch_to(name: &[u8]) -> Result<(), String> {
     match geteuid().is_root() {
         true => become_user(name, CapabilitySet::empty()),
         false => Ok(()),
@@ -44,7 +44,7 @@ pub(crate) fn take_on(name: &[u8]) -> Result<(), String> {
 
 /// Takes on the rights of `run-as-user`, where there is one. Of root's only that to the ports below
 /// 1024 is kept, and only where one of them is configured.
-pub(crate) fn take_on_configured(config: &Config) -> Result<(), String> {
+pub(crate) fn switch_to_configured(config: &Config) -> Result<(), String> {
     let name = config.get(RUN_AS_USER);
     if name.is_empty() {
         return Ok(());

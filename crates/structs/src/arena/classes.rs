@@ -19,10 +19,10 @@ pub(super) const FIRST_BLOCK: usize = CACHE_LINE;
 /// Up to this size the classes are words.
 const WORDS_LIMIT: usize = 512;
 
-/// Larger blocks lie in larger pages, as a small one would hold too few of them,
+/// Larger blocks lie in larger pages, as a small one would hold too few of them.
 pub(super) const SMALL_LIMIT: usize = 3584;
 
-/// and still larger ones from here on.
+/// The pages are larger still from this size of block on.
 const MIDDLE_LIMIT: usize = 16 * 1024;
 
 /// Larger blocks come from the global allocator. The largest string that an entry has in its own

@@ -35,7 +35,7 @@ fn source(kind: usize) -> MutexGuard<'static, Source> {
 }
 
 /// A page of this kind, aligned to its size, of any content.
-pub(super) fn take(kind: usize) -> NonNull<u8> {
+pub(super) fn acquire(kind: usize) -> NonNull<u8> {
     let (mut source, size) = (source(kind), PAGE_SIZES[kind]);
     if let Some(page) = source.free.pop() {
         return page;
@@ -54,8 +54,8 @@ pub(super) fn take(kind: usize) -> NonNull<u8> {
 }
 
 /// # Safety
-/// The page must come from [`take`], with this kind, and be used no more.
-pub(super) unsafe fn give(page: NonNull<u8>, kind: usize) {
+/// The page must come from [`acquire`], with this kind, and be used no more.
+pub(super) unsafe fn release(page: NonNull<u8>, kind: usize) {
     #[cfg(target_os = "linux")]
     {
         use rustix::mm::{Advice, madvise};

@@ -97,7 +97,7 @@ impl Slabs {
 
     /// Takes a block of a class whose blocks have this size, for the shard of this number.
     #[inline]
-    pub(super) fn take(&mut self, shard: usize, class: usize, size: usize) -> NonNull<u8> {
+    pub(super) fn allocate(&mut self, shard: usize, class: usize, size: usize) -> NonNull<u8> {
         let page = match self.fullest(class) {
             Some(page) => page,
             None => self.add_page(shard, class),
@@ -146,7 +146,7 @@ impl Slabs {
     /// # Safety
     /// The page must be live and one of these, and the block of this size in use until now.
     #[inline]
-    pub(super) unsafe fn give(
+    pub(super) unsafe fn free_block(
         &mut self,
         page: NonNull<PageHeader>,
         block: NonNull<u8>,
@@ -289,7 +289,7 @@ impl Slabs {
 
     #[cold]
     fn add_page(&mut self, shard: usize, class: usize) -> NonNull<PageHeader> {
-        let page = pages::take(page_kind(size_of_class(class))).cast::<PageHeader>();
+        let page = pages::acquire(page_kind(size_of_class(class))).cast::<PageHeader>();
         let head = PageHeader {
             shard: shard as u16,
             class: class as u16,
@@ -321,7 +321,7 @@ impl Slabs {
         unsafe {
             self.count_slack(-((*page).fresh as isize));
             let kind = page_kind(size_of_class(usize::from((*page).class)));
-            pages::give(NonNull::new_unchecked(page).cast(), kind);
+            pages::release(NonNull::new_unchecked(page).cast(), kind);
         }
     }
 

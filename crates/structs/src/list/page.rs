@@ -10,7 +10,7 @@ use base::steps;
 use super::Side;
 use crate::listpack::{self, EMPTY_LEN, Element, Entry, Listpack};
 use crate::members::{Long, Text};
-use crate::tree::{Growth, LEAF_MAX, Leaf, Summary};
+use crate::tree::{Growth, LEAF_MAX, Leaf, Summary, reserve_in_leaf};
 
 /// Elements of more bytes lie beside the page.
 const INLINE_MAX: usize = 1024;
@@ -129,7 +129,7 @@ impl ListPage {
             self.add_long(place, text.to_long());
         }
         let text = if is_long(text) { STAND_IN } else { text };
-        self.reserve(listpack::string_entry_len(text.len()));
+        reserve_in_leaf(&mut self.bytes, listpack::string_entry_len(text.len()));
         insert_at(&mut self.bytes, offset, text);
     }
 
@@ -142,7 +142,7 @@ impl ListPage {
             self.add_long(place, text.to_long());
         }
         let text = if is_long(text) { STAND_IN } else { text };
-        self.reserve(listpack::string_entry_len(text.len()));
+        reserve_in_leaf(&mut self.bytes, listpack::string_entry_len(text.len()));
         replace_at(&mut self.bytes, offset, text);
     }
 
@@ -206,16 +206,6 @@ impl ListPage {
     #[inline]
     fn offset_of(&self, place: usize) -> usize {
         super::offset_of(&self.bytes, place as u64)
-    }
-
-    /// Makes room for so many bytes, in steps that leave little unused in many pages.
-    fn reserve(&mut self, more: usize) {
-        let needed = self.bytes.len() + more;
-        if needed > self.bytes.capacity() {
-            let ample = (needed + needed / 4).next_multiple_of(64);
-            let capacity = ample.min(LEAF_MAX).max(needed);
-            self.bytes.reserve_exact(capacity - self.bytes.len());
-        }
     }
 
     /// Gives back the room of what was removed, if it is most of it.

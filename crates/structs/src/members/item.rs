@@ -95,7 +95,7 @@ impl<'a> MemberItem<'a> {
         len_of(within(self.member), self.value.map(within), self.deadline.is_some())
     }
 
-    /// Writes it into bytes of exactly its length.
+    /// Writes the item into bytes of exactly its length.
     #[inline]
     pub(super) fn write(&self, bytes: &mut [u8]) {
         let mut writer = Writer(bytes);

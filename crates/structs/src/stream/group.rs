@@ -24,7 +24,7 @@ const NOBODY: u32 = u32::MAX;
 pub struct PendingEntry {
     /// The entry, which may be deleted since.
     pub id: EntryId,
-    /// When it was delivered last, in Unix milliseconds; 0 once it was given back.
+    /// When the entry was delivered last, in Unix milliseconds; 0 once it was given back.
     pub delivered_at: i64,
     /// How many times.
     pub deliveries: u64,
@@ -48,16 +48,16 @@ pub struct ConsumerGroup {
 /// A consumer.
 #[derive(Clone)]
 pub struct Consumer {
-    /// When it last asked for anything, in Unix milliseconds.
+    /// When the consumer last asked for anything, in Unix milliseconds.
     pub seen_at: i64,
-    /// When it last got anything; `None` until it did.
+    /// When the consumer last got anything; `None` until it did.
     pub active_at: Option<i64>,
     number: u32,
     owned: Records<EntryId>,
 }
 
 impl PendingEntry {
-    /// Whether it was given back to its group, so that nobody owns it.
+    /// Whether the entry was given back to its group, so that nobody owns it.
     #[must_use]
     pub fn is_given_back(&self) -> bool {
         self.owner == NOBODY

@@ -17,7 +17,7 @@ use base::steps;
 
 use super::id::EntryId;
 use crate::listpack::{self, Element, Entries, Listpack};
-use crate::tree::{Growth, LEAF_MAX, Leaf, Summary};
+use crate::tree::{Growth, LEAF_MAX, Leaf, Summary, reserve_in_leaf};
 
 /// The flag of a deleted entry.
 const DELETED: i64 = 1;
@@ -135,7 +135,7 @@ impl StreamNode {
             && names.zip(pairs).all(|(name, (field, _))| name.element.equals(field));
         let (ms, seq) = id.distance_from(self.master);
         let text: usize = pairs.iter().map(|(field, value)| field.len() + value.len()).sum();
-        self.reserve(text + pairs.len() * 4 + 32);
+        reserve_in_leaf(&mut self.bytes, text + pairs.len() * 4 + 32);
         let bytes = &mut self.bytes;
         let end = |bytes: &Vec<u8>| Listpack::new(bytes).end_offset();
         let flags = if same { SAME_FIELDS } else { 0 };
@@ -290,16 +290,6 @@ impl StreamNode {
             }
         }
     }
-
-    /// Makes room for so many bytes, in steps that leave little unused.
-    fn reserve(&mut self, more: usize) {
-        let needed = self.bytes.len() + more;
-        if needed > self.bytes.capacity() {
-            let ample = (needed + needed / 4).next_multiple_of(64);
-            let capacity = ample.min(LEAF_MAX).max(needed);
-            self.bytes.reserve_exact(capacity - self.bytes.len());
-        }
-    }
 }
 
 /// Visits the entries that have one of these rising IDs, and none behind the last.
@@ -415,7 +405,7 @@ fn count_checked(node: &StreamNode) -> Result<usize, NotANode> {
     let (mut found, mut gone, mut last) = (0, 0, None);
     let mut offset = node.items_start();
     while offset < node.items_end() {
-        let item = node.item_at(offset).filter(|item| is_sound(node, item));
+        let item = node.item_at(offset).filter(|item| is_valid_entry(node, item));
         let item = item.filter(|item| last < Some(item.id)).ok_or(NotANode)?;
         (offset, last) = (item.end, Some(item.id));
         *(if item.is_deleted() { &mut gone } else { &mut found }) += 1;
@@ -424,7 +414,7 @@ fn count_checked(node: &StreamNode) -> Result<usize, NotANode> {
 }
 
 /// Whether an entry says rightly of how many elements it is.
-fn is_sound(node: &StreamNode, item: &StreamEntry<'_>) -> bool {
+fn is_valid_entry(node: &StreamNode, item: &StreamEntry<'_>) -> bool {
     let elements = node.listpack().entries_from(item.start).take_while(|it| it.end <= item.end);
     let known = item.flags & !(DELETED | SAME_FIELDS) == 0;
     let last = node.listpack().entry_before(item.end);

@@ -16,7 +16,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Where it lies, which tells it from all others that are alive.
+    /// Where the node lies, which tells it from all others that are alive.
     pub(super) fn address(&self) -> usize {
         match self {
             Node::Leaf(leaf) => Arc::as_ptr(leaf).addr(),

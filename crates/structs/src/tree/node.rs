@@ -110,7 +110,7 @@ impl<L: Leaf> Node<L> {
         self.measure().size
     }
 
-    /// Whether it may be a root as it is.
+    /// Whether the node may be a root as it is.
     pub(super) fn is_sound_root(&self) -> bool {
         match self {
             Node::Leaf(leaf) => leaf.summary().count() > 0 && leaf.size() <= LEAF_MAX,

@@ -193,7 +193,7 @@ fn goals(finding: &mut Finding, workload: &Workload, rates: &Table, costs: &Tabl
     let what = format!("{name}: rate, times ours without a log");
     finding.goals.push(Goal::new(what, Bound::AtLeast(kept), rates.ratio(figure, bare)));
     if workload.setting.place == Place::InMemory {
-        // What it is beside another server on no disk says little.
+        // A figure beside another server on no disk says little.
         return;
     }
     let what = format!("{name}: server CPU, times Redis 7.0 with the same");

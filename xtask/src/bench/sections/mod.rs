@@ -266,7 +266,7 @@ pub(super) struct Bench<'a> {
 /// What a section has found.
 #[derive(Default)]
 pub(super) struct Finding {
-    /// How it was measured: lines of Markdown.
+    /// How the figures were measured: lines of Markdown.
     pub(super) method: String,
     pub(super) tables: Vec<Table>,
     pub(super) goals: Vec<Goal>,

@@ -114,7 +114,7 @@ impl Driver<'_> {
         }
         match link.write() {
             Ok(()) => Ok(()),
-            Err(error) => self.lose(index, &error.to_string()),
+            Err(error) => self.connection_lost(index, &error.to_string()),
         }
     }
 
@@ -193,7 +193,7 @@ impl Driver<'_> {
     }
 
     /// A connection has ended that was not meant to.
-    pub(super) fn lose(&mut self, index: usize, reason: &str) -> Result<(), String> {
+    pub(super) fn connection_lost(&mut self, index: usize, reason: &str) -> Result<(), String> {
         match self.links[index].state {
             State::Closed => return Ok(()),
             State::Connecting | State::Greeting(_) => return self.fail(index, reason),

@@ -32,7 +32,7 @@ impl Driver<'_> {
         while let Some(socket) = &mut self.links[index].socket {
             match socket.read(&mut buffer) {
                 Ok(0) => {
-                    done = self.lose(index, "it was closed by the server");
+                    done = self.connection_lost(index, "it was closed by the server");
                     break;
                 }
                 Ok(taken) => {
@@ -44,7 +44,7 @@ impl Driver<'_> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    done = self.lose(index, &error.to_string());
+                    done = self.connection_lost(index, &error.to_string());
                     break;
                 }
             }

@@ -236,7 +236,7 @@ impl Driver<'_> {
             link.is_dirty = false;
             link.stamp(now);
             if let Err(error) = link.write() {
-                self.lose(index, &error.to_string())?;
+                self.connection_lost(index, &error.to_string())?;
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ const NOT_DOUBLES: Refusal =
 struct Weighed<'t, W> {
     weight: W,
     element: Text<'t>,
-    /// Where it was found.
+    /// Where the element was found.
     place: u64,
 }
 

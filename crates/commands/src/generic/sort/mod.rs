@@ -133,7 +133,7 @@ fn sort(
         Ok(List::from_texts(storable.iter().map(Storable::text), &limits))
     })?;
     let (count, before) = (list.borrow().len(), tx.effects().changes());
-    if request.looks_elsewhere() {
+    if request.reads_other_keys() {
         journal_result(tx, destination, list.borrow());
     }
     store_result(tx, destination, list, EventClass::List, "sortstore")?;

@@ -85,7 +85,7 @@ impl<'a> SortRequest<'a> {
     }
 
     /// Whether keys of other names are looked into.
-    pub(super) fn looks_elsewhere(&self) -> bool {
+    pub(super) fn reads_other_keys(&self) -> bool {
         let by_pattern = matches!(self.order, SortBy::Pattern(_));
         by_pattern || self.gets.iter().any(|get| matches!(get, Pattern::Key { .. }))
     }

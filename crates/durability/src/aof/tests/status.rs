@@ -153,7 +153,7 @@ fn each_line_about_a_full_disk_names_a_file() {
             server.log.change(server.log.prepare(&server.config).unwrap());
             disk.fail_from(disk.calls() + call, Fault::Error(libc::ENOSPC));
             trace(server);
-            let refusal = server.journal.has_failed().then(|| server.journal.doubt());
+            let refusal = server.journal.has_failed().then(|| server.journal.unknown_outcome());
             disk.heal();
             end(server);
             let log = std::fs::read_to_string(file.path()).unwrap();

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use keyspace::{HeavyPass, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{Barred, WorkTimer, again};
+use super::{NotReadmitted, WorkTimer, again};
 use crate::admission::gates::{self, FlagsOf};
+use crate::commit::served_request::ServedRequest;
 use crate::execute;
-use crate::execute::ServedRequest;
 use crate::journal::Seen;
 use crate::lane::Lane;
 use crate::limits::long_running::RunningGuard;
@@ -31,17 +31,17 @@ pub(crate) struct OffloadedProgram {
     /// None if it has the world.
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) program: Box<dyn Program>,
-    /// Whose it is.
+    /// The user whose rights the program has.
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
     pub(crate) routed: u64,
-    /// What it has replied so far.
+    /// What the program has replied so far.
     pub(crate) output: Output,
     pub(crate) entry: &'static CommandEntry,
     pub(crate) resp: Resp,
     /// Whether its client wants to know if it is given up.
     pub(crate) wants_reply: bool,
-    /// Whether it turned out at its session's worker that it needs more locks.
+    /// Whether the program turned out at its session's worker to need more locks.
     pub(crate) widens: bool,
     /// How long it has run.
     pub(crate) micros: u64,
@@ -65,7 +65,7 @@ impl GuardedProgram {
 
 impl Resumable for GuardedProgram {
     fn resume(self: Box<Self>, lane: &Lane, session: &mut Session, args: OwnedArgs) -> Resumed {
-        match self.take().go_on(lane, session, args) {
+        match self.take().resume(lane, session, args) {
             Ok(over) => Resumed::Over(Box::new(over)),
             Err(leaves) => {
                 let (offloaded, args) = *leaves;
@@ -129,12 +129,12 @@ impl OffloadedProgram {
                                 self.program.keep_rules(subject);
                             }
                         }
-                        Err(Barred::PutOff) => {
+                        Err(NotReadmitted::PutOff) => {
                             self.program.forget();
                             drop((self.running, self.pass));
                             return OffloadResult::put_off(self.entry, args);
                         }
-                        Err(Barred::Refused(busy)) => {
+                        Err(NotReadmitted::Refused(busy)) => {
                             self.program.abandon();
                             if self.wants_reply {
                                 let output = &mut self.output;
@@ -152,7 +152,7 @@ impl OffloadedProgram {
                 }
                 Err(_) => {
                     self.micros += watch.micros();
-                    return self.come_back(args);
+                    return self.return_to_worker(args);
                 }
             }
         }
@@ -162,7 +162,7 @@ impl OffloadedProgram {
         let Self { unit, program, output, entry, .. } = self;
         let (server, args) = (unit.server, args.as_args());
         let served = ServedRequest { server, client: None, entry, args };
-        crash::serving(&served, || unit.run_and_commit(&mut **program, args, place, output))
+        served.serve(|| unit.run_and_commit(&mut **program, args, place, output))
     }
 
     /// The program is over: what it held is given back.
@@ -176,20 +176,20 @@ impl OffloadedProgram {
         over(output, seen, Executed { entry, args, micros, failed, program: Some(program) })
     }
 
-    fn come_back(self, args: OwnedArgs) -> OffloadResult {
+    fn return_to_worker(self, args: OwnedArgs) -> OffloadResult {
         let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
         let then = AfterOffload::GoesOn(Box::new(GuardedProgram::new(self)));
         OffloadResult { output: Output::new(), seen: Seen::default(), ran, then }
     }
 
     /// Runs on at its session's worker. An error says that it has to leave again.
-    fn go_on(
+    fn resume(
         mut self,
         lane: &Lane,
         session: &mut Session,
         args: OwnedArgs,
     ) -> Result<OffloadResult, Box<(Self, OwnedArgs)>> {
-        self.unit.come_back(lane.number);
+        self.unit.return_to_worker(lane.number);
         let result = self.run_on(&args, &mut RunsOn::Worker(lane, session));
         self.micros += u64::try_from(lane.tick()).unwrap_or(0);
         match result {
@@ -197,7 +197,8 @@ impl OffloadedProgram {
             Err(refusal) => {
                 self.widens = matches!(refusal, Refusal::Widen);
                 if self.running.extend(self.unit.tx.partitions()) {
-                    // What it did stays, even where others were kept from the locks that came.
+                    // What the program did stays, even where others were kept from the locks that
+                    // came.
                     let _ = self.unit.tx.prolong();
                 }
                 Err(Box::new((self, args)))

@@ -11,11 +11,12 @@ use keyspace::{
 };
 use proto::{Args, Output, OwnedArgs};
 
-use super::{Barred, Transaction, WorkTimer, await_leave};
+use super::{NotReadmitted, Transaction, WorkTimer, await_leave};
 use crate::admission::gates;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
+use crate::commit::served_request::ServedRequest;
 use crate::execute;
 use crate::journal::Seen;
 use crate::runtime::background::wait_for_client;
@@ -33,7 +34,7 @@ pub(crate) struct ReadPhase {
     pub(crate) options: TxOptions,
     /// Whose locks it had.
     pub(crate) partitions: PartitionSet,
-    /// Whose it is.
+    /// The client that waits for the result.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
@@ -49,7 +50,10 @@ impl ReadPhase {
         phase.move_to_heavy(lane);
         let (mut output, wakes) = (Output::new(), PendingWakes::default());
         output.set_ceiling(server.output_ceiling(&client));
-        let (failed, seen) = match work.run(&mut phase, args.as_args(), &mut output, &wakes) {
+        let (entry, words) = (work.entry, args.as_args());
+        let served = ServedRequest { server, client: Some(client.id), entry, args: words };
+        let (failed, seen) = match served.serve(|| work.run(&mut phase, words, &mut output, &wakes))
+        {
             Outcome::Replied(seen) => (false, seen),
             Outcome::Failed(seen) => (true, seen),
             Outcome::Heavy => unreachable!("heavy threads carry any load"),
@@ -77,9 +81,9 @@ impl ReadPhase {
 pub(crate) struct Unlocked {
     /// As that of [`ReadPhase`].
     pub(crate) pass: HeavyPass,
-    /// How it is begun.
+    /// How the transaction is begun.
     pub(crate) options: TxOptions,
-    /// Whose it is.
+    /// The client that waits for the result.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
     pub(crate) routed: u64,
@@ -95,7 +99,7 @@ impl Unlocked {
         result
     }
 
-    /// Runs it under these locks, unless it is refused while it waits for them.
+    /// Runs the command under these locks, unless it is refused while it waits for them.
     fn lock(
         self,
         lane: usize,
@@ -118,13 +122,13 @@ impl Unlocked {
                 let fields = None;
                 let transaction =
                     Transaction { pass, running, tx, client, subject, routed, fields };
-                transaction.go_on(args, work)
+                transaction.execute(args, work)
             }
-            Err(Barred::PutOff) => {
+            Err(NotReadmitted::PutOff) => {
                 drop(pass);
                 OffloadResult::put_off(work.entry, args)
             }
-            Err(Barred::Refused(busy)) => {
+            Err(NotReadmitted::Refused(busy)) => {
                 drop(pass);
                 let mut output = Output::new();
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
@@ -144,7 +148,7 @@ fn begin_again(
     options: TxOptions,
     partitions: &PartitionSet,
     computed: &mut Option<Computed>,
-) -> Result<Tx, Barred> {
+) -> Result<Tx, NotReadmitted> {
     let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
     if !pass.resume(|| patience.lasts(keyspace, Obstacle::World)) {
         return Err(BUSY.into());

@@ -48,7 +48,7 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Gives it these limits and no others.
+    /// Gives the account these limits and no others.
     pub(super) fn limit<'a>(&self, rules: impl Iterator<Item = &'a QuotaRule>, now_us: i64) {
         let rules: Vec<&QuotaRule> = rules.collect();
         let of = |limit| rules.iter().find(|rule| rule.limit == limit);

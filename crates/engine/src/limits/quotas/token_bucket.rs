@@ -31,7 +31,7 @@ pub struct Rate {
 }
 
 impl TokenBucket {
-    /// Gives it a rate, or none. A bucket whose rate is new is full.
+    /// Gives the bucket a rate, or none. A bucket whose rate is new is full.
     pub(super) fn set(&self, rate: Option<Rate>, now_us: i64) {
         if self.rate() == rate {
             return;
@@ -51,7 +51,7 @@ impl TokenBucket {
         (amount > 0).then_some(Rate { amount, seconds })
     }
 
-    /// Whether it has no token now.
+    /// Whether the bucket has no token now.
     pub(super) fn is_empty(&self, now_us: i64) -> bool {
         let amount = self.amount.load(Ordering::Relaxed);
         if amount == 0 {

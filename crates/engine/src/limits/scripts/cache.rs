@@ -23,6 +23,7 @@ use crate::runtime::failpoint;
 const EVALUATED_MAX: usize = 500;
 
 thread_local! {
+    /// What this thread has of the scripts that were run on it.
     static HANDLES: RefCell<Handles> = RefCell::default();
 }
 
@@ -41,7 +42,7 @@ pub struct ScriptHandle {
     kept: Arc<Kept>,
     /// What this thread knows of it.
     pub(crate) brevity: CostHistory,
-    /// While it lasts, it is run by Lua.
+    /// While this lasts, the script is run by Lua.
     pub(crate) in_lua: Cooldown,
 }
 
@@ -102,7 +103,7 @@ struct CachedScripts {
 struct Kept {
     program: Program,
     is_loaded: AtomicBool,
-    /// Whether it was called since it was last looked at as the oldest.
+    /// Whether the script was called since it was last looked at as the oldest.
     is_called: AtomicBool,
     /// How many calls of EVAL have it that may still be undone, if nobody else brought it: the last
     /// of them takes it away. None once one of them is final, or it was loaded.

@@ -21,7 +21,7 @@ pub(crate) struct Cooldown {
 }
 
 impl Cooldown {
-    /// Whether it is over; asked before each run.
+    /// Whether the cooldown is over; asked before each run.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         let left = self.left.load(Ordering::Relaxed);
@@ -31,7 +31,7 @@ impl Cooldown {
         left == 0
     }
 
-    /// Begins it.
+    /// Begins the cooldown.
     pub(crate) fn begin(&self) {
         self.left.store(RUNS_WITHOUT, Ordering::Relaxed);
     }
@@ -41,7 +41,7 @@ impl Cooldown {
 /// lost.
 #[derive(Default)]
 pub(crate) struct CostHistory {
-    /// While it lasts, it goes alone.
+    /// While this lasts, the script goes alone.
     alone: Cooldown,
     /// For how many runs in company it is remembered that one took long.
     suspect: AtomicU32,

@@ -12,7 +12,7 @@ pub(crate) struct InterpreterMemory {
     pub(crate) all: AtomicUsize,
     /// What libraries took of it when they were loaded.
     pub(crate) libraries: AtomicUsize,
-    /// Whether it holds what is there no more.
+    /// Whether the interpreter holds what is there no more.
     pub(crate) is_stale: AtomicBool,
 }
 

@@ -81,7 +81,7 @@ pub(crate) struct RunningCall {
     /// The request.
     pub(crate) request: OwnedArgs,
     /// Whether a primary asks: then nobody may end it here.
-    pub(crate) is_obeyed: bool,
+    pub(crate) must_obey: bool,
 }
 
 impl RunningScripts {
@@ -146,7 +146,7 @@ impl RunningScripts {
             });
         }
         let (obeyed, own): (Vec<_>, Vec<&Arc<Running>>) =
-            long.into_iter().partition(|one| one.what.is_obeyed);
+            long.into_iter().partition(|one| one.what.must_obey);
         match own.iter().filter(|one| one.advance_to(KILLED)).count() {
             0 if !obeyed.is_empty() => Err(UNKILLABLE_OF_PRIMARY),
             0 => Err(UNKILLABLE),
@@ -194,13 +194,13 @@ impl RunningScripts {
 }
 
 impl RunningHandle {
-    /// Whether it is to end.
+    /// Whether the script is to end.
     pub(crate) fn is_killed(&self) -> bool {
         self.running.state.load(Ordering::Relaxed) == KILLED
     }
 
     /// Leaves, so that nobody can end it any more; whether somebody had it end before.
-    pub(crate) fn leave(self) -> bool {
+    pub(crate) fn finish(self) -> bool {
         let running = Arc::clone(&self.running);
         drop(self);
         running.state.load(Ordering::Relaxed) == KILLED
@@ -215,7 +215,7 @@ impl RunningHandle {
         };
     }
 
-    /// When it began, on the monotonic clock in microseconds.
+    /// When the script began, on the monotonic clock in microseconds.
     pub(crate) fn since_us(&self) -> i64 {
         self.running.since_us
     }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn what() -> RunningCall {
-        RunningCall { function: None, request: OwnedArgs::default(), is_obeyed: false }
+        RunningCall { function: None, request: OwnedArgs::default(), must_obey: false }
     }
 
     /// All orders of five events: whatever the order, a run that is killed writes nothing behind

@@ -122,7 +122,7 @@ impl PubSub {
 
 /// A message that is to be published.
 pub struct Publication {
-    /// Whether it goes to channels or to shard channels.
+    /// Whether the message goes to channels or to shard channels.
     pub space: Space,
     /// The channel that it is published to.
     pub channel: Box<[u8]>,

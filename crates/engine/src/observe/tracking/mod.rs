@@ -19,7 +19,7 @@ use std::ops::Bound::{Included, Unbounded};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use commands::Spec;
+use commands::{Flags, Spec};
 use config::Config;
 use config::settings::TRACKING_TABLE_MAX_KEYS;
 use keyspace::{ChangeInterest, Keyspace, Tx};
@@ -30,6 +30,7 @@ pub use options::{TrackingMode, TrackingOptions};
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::Directory;
 use crate::clients::registry::{Client, client_flags};
+use crate::table::command_table::CommandEntry;
 pub(crate) use pending_invalidations::PendingInvalidations;
 use table::TrackingTable;
 use unsent::UnsentInvalidations;
@@ -67,7 +68,7 @@ pub struct Tracked {
     keyspace: &'static Keyspace,
     /// The client, as the invalidation table knows it.
     pub tracker: Arc<TrackedClient>,
-    /// What it was told of and has not read.
+    /// What the client was told of and has not read.
     pub unsent: UnsentInvalidations,
     _interest: ChangeInterest,
 }
@@ -149,6 +150,13 @@ impl Drop for Tracked {
     }
 }
 
+/// The client whose copies of what a command reads are tracked: what a command reads that may
+/// write is no copy of anybody's.
+#[inline]
+pub(crate) fn reader_of(reader: Option<ClientId>, entry: &CommandEntry) -> Option<ClientId> {
+    reader.filter(|_| entry.spec.flags.has(Flags::READONLY))
+}
+
 impl UnitRead {
     /// What a command with these arguments reads for a client, now that it ran.
     pub(crate) fn new(reader: ClientId, tx: &mut Tx, spec: &Spec, args: Args<'_>) -> Self {
@@ -213,8 +221,8 @@ impl Tracking {
             self.invalidate(keyspace, &roster, keys, &mut pending);
         }
         pending.author = tx.options().origin;
-        tell_of_prefixes(&roster, tx, &mut pending);
-        pending.leave_to_others(directory);
+        invalidate_prefixes(&roster, tx, &mut pending);
+        pending.post_to_others(directory);
         drop(roster);
         self.fit_table(tracking_context);
         Some(pending)
@@ -248,7 +256,7 @@ impl Tracking {
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
             pending.add_keys(trackers, &BTreeSet::from([&*key]));
         }
-        pending.leave_to_itself(tracking_context.directory);
+        pending.post_to_origin(tracking_context.directory);
     }
 
     /// How much there is of everything.
@@ -261,7 +269,7 @@ impl Tracking {
 
     fn enter(&self, tracker: &Arc<TrackedClient>) {
         let mut roster = self.roster_mut();
-        roster.strike_off(tracker.client.id);
+        roster.remove(tracker.client.id);
         for prefix in &tracker.options.prefixes {
             roster.prefixes.entry(prefix.clone()).or_default().insert(tracker.client.id);
         }
@@ -275,7 +283,7 @@ impl Tracking {
         if !roster.trackers.get(&id).is_some_and(|present| Arc::ptr_eq(present, tracker)) {
             return false;
         }
-        roster.strike_off(id);
+        roster.remove(id);
         self.size.store(roster.trackers.len(), Ordering::Relaxed);
         // No client can come before this is done, and without any client no change is looked at.
         if roster.trackers.is_empty() {
@@ -327,7 +335,7 @@ impl TrackedClients {
         matching
     }
 
-    fn strike_off(&mut self, id: ClientId) {
+    fn remove(&mut self, id: ClientId) {
         let Some(tracker) = self.trackers.remove(&id) else { return };
         for prefix in &tracker.options.prefixes {
             if let Some(ids) = self.prefixes.get_mut(prefix) {
@@ -356,7 +364,7 @@ fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
 
 /// Tells clients that track prefixes of all that a transaction altered. A client that wants to hear
 /// nothing of its own changes hears of what others did to the same key.
-fn tell_of_prefixes(roster: &TrackedClients, tx: &Tx, pending: &mut PendingInvalidations) {
+fn invalidate_prefixes(roster: &TrackedClients, tx: &Tx, pending: &mut PendingInvalidations) {
     let modified = tx.modified();
     for (prefix, matching) in roster.matching(modified.iter().map(|(_, key)| &**key)) {
         let ids = roster.prefixes.get(prefix).into_iter().flatten();

@@ -9,7 +9,7 @@ use crate::clients::client_id::ClientId;
 pub struct TrackingOptions {
     /// Which keys are tracked: all that are read, prefixes, or by CLIENT CACHING.
     pub mode: TrackingMode,
-    /// Whether it wants to hear nothing of what it changes itself.
+    /// Whether the client wants to hear nothing of what it changes itself.
     pub no_loop: bool,
     /// The client that is to be told instead.
     pub redirect: Option<ClientId>,
@@ -31,7 +31,7 @@ pub enum TrackingMode {
 }
 
 impl TrackingOptions {
-    /// Whether it is told of keys that nobody remembers.
+    /// Whether the client is told of keys that nobody remembers.
     pub(crate) fn broadcasts(&self) -> bool {
         self.mode == TrackingMode::Broadcast
     }

@@ -70,23 +70,23 @@ impl PendingInvalidations {
 
     /// Leaves in the mailboxes what is for clients other than the one that altered the keys, and
     /// wakes their workers.
-    pub(super) fn leave_to_others(&mut self, directory: Directory<'_>) {
+    pub(super) fn post_to_others(&mut self, directory: Directory<'_>) {
         let to_origin = self.messages.remove(&self.origin);
-        leave(directory, std::mem::take(&mut self.messages).into_values());
+        post_all(directory, std::mem::take(&mut self.messages).into_values());
         self.messages.extend(to_origin.map(|message| (self.origin, message)));
     }
 
     /// Leaves the rest, behind what it has published itself: in that order Redis tells it.
-    pub fn leave_to_itself(self, directory: Directory<'_>) {
-        leave(directory, self.messages.into_values());
+    pub fn post_to_origin(self, directory: Directory<'_>) {
+        post_all(directory, self.messages.into_values());
     }
 }
 
-fn leave(directory: Directory<'_>, messages: impl Iterator<Item = Invalidations>) {
+fn post_all(directory: Directory<'_>, messages: impl Iterator<Item = Invalidations>) {
     let wakes = PendingWakes::default();
     for (tracker, keys) in messages {
         let (receiver, notices) = address(directory, &tracker, &keys);
-        directory.mailboxes.leave_notices(&receiver, notices, &wakes);
+        directory.mailboxes.post_invalidations(&receiver, notices, &wakes);
     }
     directory.mailboxes.wake(&wakes);
 }

@@ -90,7 +90,7 @@ impl Background {
 
     /// Looks whether the system gives threads again that it refused. Called by the slow clock.
     pub fn tick(&self) {
-        // Where it is refused again, the limit stays.
+        // A thread that is refused again leaves the limit as it is.
         if self.transactions.is_refused() && self.transactions.grow().is_ok() {
             self.limit_transactions();
         }

@@ -164,7 +164,7 @@ impl Pool {
     fn work(&self, lane: usize) {
         let _second_stack = SecondStack::take();
         // A worker that is bound to a core would bind its threads, too.
-        self.cores.take_up(Duty::Background);
+        self.cores.apply_affinity(Duty::Background);
         let mut queue = self.lock();
         let mut purged = queue.purges;
         while !queue.ending {

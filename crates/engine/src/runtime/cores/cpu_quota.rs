@@ -37,13 +37,14 @@ fn limit_of_line(root: &Path, line: &str) -> Option<f64> {
     } else {
         return None;
     };
-    let limits = way_up(&mount, group).into_iter().filter_map(|folder| files.limit(&folder));
+    let limits =
+        with_ancestors(&mount, group).into_iter().filter_map(|folder| files.limit(&folder));
     limits.min_by(f64::total_cmp)
 }
 
 /// The folder of a group and those above it. In a container the mount may be the group itself while
 /// its name is still that of outside: then only the mount is there, which is the last.
-fn way_up(mount: &Path, group: &str) -> Vec<PathBuf> {
+fn with_ancestors(mount: &Path, group: &str) -> Vec<PathBuf> {
     let names: PathBuf = Path::new(group)
         .components()
         .filter(|component| matches!(component, Component::Normal(_)))

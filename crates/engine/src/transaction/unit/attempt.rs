@@ -39,7 +39,7 @@ impl Unit {
             if !matches!(ended, Ended::Widen) || !self.tx.try_extend(begun) {
                 break;
             }
-            self.tx.give_up(begun);
+            self.tx.forget_command(begun);
             ended = run(&mut self.tx, out);
         }
         ended

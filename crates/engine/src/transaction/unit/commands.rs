@@ -48,7 +48,8 @@ const EXEC: UnitCommand = Command {
             .and(Flags::LOADING)
             .and(Flags::STALE)
             .and(Flags::SKIP_SLOWLOG)
-            .and(Flags::IMMEDIATE),
+            .and(Flags::IMMEDIATE)
+            .and(Flags::SESSION),
         ..COMMON
     },
     subcommands: &[],
@@ -63,7 +64,7 @@ const WATCH: UnitCommand = Command {
         summary: "Monitors changes to keys to determine the execution of a transaction.",
         complexity: "O(1) for every key.",
         arity: at_least(2),
-        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        flags: COMMON.flags.and(Flags::IMMEDIATE).and(Flags::SESSION),
         keys: &[all_from(1, Access::RO)],
         ..COMMON
     },
@@ -96,7 +97,7 @@ fn prepare_watch(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Progr
 }
 
 impl Accounted for Watch {
-    fn leave(&mut self, session: &mut Session) {
+    fn detach(&mut self, session: &mut Session) {
         let multi = session.multi.get_or_insert_default();
         if let Some(watching) = &mut multi.watching {
             self.entered.drain(..).for_each(|key| watching.add((self.database, key)));

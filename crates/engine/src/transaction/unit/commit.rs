@@ -21,7 +21,7 @@ impl Unit {
         out: &mut Output,
     ) -> Result<Seen, Refusal> {
         program.run(args, self, place, out)?;
-        failpoint::strike_at_commit(self)?;
+        failpoint::trigger_at_commit(self)?;
         let own_wakes = PendingWakes::default();
         let seen = self.commit_within_budget(place.wakes().unwrap_or(&own_wakes))?;
         program.committed(args, self);
@@ -67,14 +67,27 @@ impl Unit {
         })
     }
 
+    /// Commits what its commands did so far, in a record of its own, before a step that decides
+    /// whether anything is recorded. Behind `become_final`, with the world: nobody sees the half.
+    pub fn commit_so_far(&mut self) -> Result<(), Refusal> {
+        let wakes = PendingWakes::default();
+        self.committed = self.commit(&wakes)?;
+        self.server.mailboxes.wake(&wakes);
+        self.tx.renew();
+        self.forget();
+        Ok(())
+    }
+
     /// Commits what its commands did; what its reply must wait for.
     pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
         let server = self.server;
         let append = |tx: &mut Tx, record: &[u8]| publish::append_own(server, wakes, tx, record);
-        self.commit_by(wakes, true, append)
+        let seen = self.commit_by(wakes, true, append)?;
+        Ok(if seen.lsn > self.committed.lsn { seen } else { self.committed })
     }
 
-    /// Commits it; `append` takes the record, in which its own commands stand if it is of them.
+    /// Commits the unit; `append` takes the record, in which the program's own commands stand if it
+    /// is of them.
     fn commit_by(
         &mut self,
         wakes: &PendingWakes,

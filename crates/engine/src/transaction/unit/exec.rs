@@ -23,10 +23,12 @@ use crate::lane::Lane;
 use crate::limits::loading::LOADING;
 use crate::limits::quotas::DatabasesOverQuota;
 use crate::limits::slot_map::SlotAccess;
+use crate::observe::execution::Execution;
 use crate::session::fieldsets::{Fieldsets, is_long, with_fields};
 use crate::session::multi::{MultiQueue, Queued, Watching};
 use crate::session::{Accounted, AclSubject, LockSet, Request, Session, aborted};
 use crate::table::command_table::{CommandEntry, Run};
+use crate::table::flag_set::FlagSet;
 use crate::transaction::control_plane::{Asker, ControlRequest, ControlWork, Next};
 use crate::transaction::engine::Engine;
 
@@ -39,7 +41,7 @@ const WORKER_QUEUE: usize = 500;
 const WORKER_TIME_US: i64 = 1000;
 
 /// So many commands are booked before others of the worker come.
-const BOOKED_TOGETHER: usize = 1000;
+const CHARGED_TOGETHER: usize = 1000;
 
 /// The keys of so many commands are fetched from memory together.
 const FETCHED: usize = 16;
@@ -58,7 +60,7 @@ struct Exec {
     /// What the commands did that ran already; the next one comes after them.
     ran: Vec<CommandCost>,
     /// How many of these are booked.
-    booked: usize,
+    charged: usize,
     has_begun: bool,
     /// The present command's program, if it is a unit of its own: a unit may have to go on
     /// elsewhere.
@@ -72,7 +74,7 @@ struct Exec {
     closes: bool,
     /// Whether the client wants no replies from here on.
     is_mute: bool,
-    /// Whose it is, once it has left its session's worker, with what it watches.
+    /// The client, once the transaction has left its worker with what the client watches.
     out_for: Option<Arc<Client>>,
 }
 
@@ -101,7 +103,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
     }
     let (ran, nested) = (Vec::with_capacity(queue.len()), None);
     let (has_begun, closes, is_mute) = (false, false, !session.replies());
-    let asks_for_fieldsets = multi.flags().has(Flags::USES_FIELDSET);
+    let asks_for_fieldsets = multi.flags().any.has(Flags::USES_FIELDSET);
     let fieldsets =
         if asks_for_fieldsets { session.fieldsets().clone() } else { Fieldsets::default() };
     Ok(Box::new(Exec {
@@ -113,7 +115,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
         access,
         fieldsets,
         ran,
-        booked: 0,
+        charged: 0,
         has_begun,
         nested,
         killed: Vec::new(),
@@ -125,20 +127,20 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
 }
 
 impl Accounted for Exec {
-    fn leave(&mut self, session: &mut Session) {
+    fn detach(&mut self, session: &mut Session) {
         session.multi = None;
         session.show_multi();
     }
 
-    fn book_next(&mut self, lane: &Lane, session: &mut Session) -> bool {
-        let end = self.ran.len().min(self.booked + BOOKED_TOGETHER);
-        self.book_up_to(end, lane, session);
-        self.booked = end;
-        self.ran.len() - end <= BOOKED_TOGETHER
+    fn charge_next(&mut self, lane: &Lane, session: &mut Session) -> bool {
+        let end = self.ran.len().min(self.charged + CHARGED_TOGETHER);
+        self.charge_up_to(end, lane, session);
+        self.charged = end;
+        self.ran.len() - end <= CHARGED_TOGETHER
     }
 
     fn charge(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
-        self.book_up_to(self.ran.len(), lane, session);
+        self.charge_up_to(self.ran.len(), lane, session);
         if let Some(last) = self.ran.last()
             && last.database != session.database
         {
@@ -161,7 +163,7 @@ impl Program for Exec {
         needs
     }
 
-    fn flags(&self, of: FlagsOf<'_>) -> Option<(Flags, Flags)> {
+    fn flags(&self, of: FlagsOf<'_>) -> Option<(FlagSet, Flags)> {
         Some((self.queue.flags(), self.queue.flags_by(of)))
     }
 
@@ -182,7 +184,7 @@ impl Program for Exec {
                 return Ok(());
             }
             // A thread that loads has had the world since the commands were queued.
-            let is_kept = self.server.gates.loading.is_on() && self.queue.is_kept_from_loading();
+            let is_kept = self.server.gates.loading.refuses(|| self.queue.flags());
             let refusal = is_kept.then_some(LOADING).or_else(|| self.refusal_of_short(unit));
             if let Some(refusal) = refusal {
                 self.refuse_all(&refusal, unit, out);
@@ -218,8 +220,7 @@ impl Program for Exec {
             }
             let ended = clock.since(moment);
             let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
-            let reply_bytes = (out.len() - length) as u64;
-            let database = unit.tx.database();
+            let (reply_bytes, database) = ((out.len() - length) as u64, unit.tx.database());
             self.ran.push(CommandCost { database, micros, reply_bytes, failed, nested });
         }
         Ok(())
@@ -262,7 +263,7 @@ impl Program for Exec {
         }
     }
 
-    fn set_out(&mut self, session: &mut Session) {
+    fn leave_worker(&mut self, session: &mut Session) {
         // The watch ends under the locks of its keys, when all is done.
         if let Some(multi) = &mut session.multi {
             multi.watching = None;
@@ -271,7 +272,7 @@ impl Program for Exec {
     }
 
     fn may_be_deferred(&self) -> bool {
-        // What it watches has left the session, and what others ended is known here only.
+        // What the client watches has left the session, and what others ended is known here only.
         self.watching.is_none() && self.killed.is_empty()
     }
 
@@ -294,7 +295,7 @@ impl Drop for Exec {
         if self.out_for.is_some() && self.watching.is_some() {
             self.abandon();
         }
-        // Where it is to be asked for again, its session has it, too.
+        // If the queue is to be asked for again, its session has it, too.
         if let Some(queue) = Arc::get_mut(&mut self.queue) {
             queue.recycle();
         }
@@ -316,9 +317,9 @@ fn makes_final(entry: &CommandEntry) -> bool {
 
 impl Exec {
     /// Books those of its commands that ran before a place in the queue and are not booked yet.
-    fn book_up_to(&self, end: usize, lane: &Lane, session: &mut Session) {
-        let ran = &self.ran[self.booked..end];
-        for (queued, ran) in self.queue.iter_from(self.booked).zip(ran) {
+    fn charge_up_to(&self, end: usize, lane: &Lane, session: &mut Session) {
+        let ran = &self.ran[self.charged..end];
+        for (queued, ran) in self.queue.iter_from(self.charged).zip(ran) {
             let Queued { entry, args, .. } = queued;
             let CommandCost { database, micros, reply_bytes, failed, ref nested } = *ran;
             match nested {
@@ -328,7 +329,7 @@ impl Exec {
                     server.feed_monitors_unbegun(&lane.wakes, client, database, entry, args);
                 }
             }
-            accounting::account(lane, session, entry, args, micros, reply_bytes);
+            accounting::account(lane, session, Execution { entry, args, micros, reply_bytes });
             accounting::feed_monitors(lane, session, database, entry, args);
             if failed {
                 lane.shared.observed.stats.failed(lane.number, entry.id);
@@ -398,7 +399,7 @@ impl Exec {
             // DEBUG may take any time, and so may a script.
             RunsOn::Worker(..) => {
                 let is_script = matches!(entry.run, Run::Unit);
-                !(entry.spec.flags.has(Flags::PROTECTED) || is_script && unit.must_set_out())
+                !(entry.spec.flags.has(Flags::PROTECTED) || is_script && unit.must_leave_worker())
             }
         }
     }
@@ -420,23 +421,22 @@ impl Exec {
         place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
+        let Queued { entry, args, .. } = queued;
         if let Some(subject) = &self.subject {
-            let database = unit.tx.database();
-            let request = Request { entry: queued.entry, args: queued.args, database };
+            let request = Request { entry, args, database: unit.tx.database() };
             if let Some(refusal) = subject.refuse_queued(unit, request) {
                 return Ok(self.refuse(unit, &refusal, out));
             }
         }
-        let args = queued.args;
-        match queued.entry.run {
-            Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
+        match entry.run {
+            Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
                 match self.fieldsets.fields_of(args) {
                     Ok(fields) if unit.refuses_long_work() && is_long(&fields, args) => {
                         Err(Refusal::Heavy)
                     }
                     Ok(fields) => {
                         let args = with_fields(&fields, args);
-                        unit.call(queued.entry, handler, args.as_args(), self.resp, out)
+                        unit.call(entry, handler, args.as_args(), self.resp, out)
                     }
                     Err(refusal) => Ok(self.refuse(unit, &refusal, out)),
                 }
@@ -445,7 +445,7 @@ impl Exec {
                 if let Some(location) = queued.location {
                     unit.tx.hint(&args[1], location);
                 }
-                unit.call(queued.entry, handler, args, self.resp, out)
+                unit.call(entry, handler, args, self.resp, out)
             }
             Run::Control => self.control(queued, unit, place, out),
             Run::Unit => self.run_nested(queued, unit, place, out),
@@ -460,12 +460,12 @@ impl Exec {
         place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
-        let (server, entry, args) = (self.server, queued.entry, queued.args);
-        failpoint::strike(unit)?;
+        let (server, Queued { entry, args, .. }, mark) = (self.server, queued, out.mark());
+        unit.has_seen = self.watching.is_some() || !self.ran.is_empty();
+        failpoint::trigger(unit)?;
         if makes_final(entry) {
             unit.become_final()?;
         }
-        let mark = out.mark();
         let ended = match place {
             _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
             RunsOn::Worker(lane, session) => {
@@ -490,7 +490,7 @@ impl Exec {
                 };
                 let ended = next.and_then(|next| next.end_here(lane.number, args, &mut reply));
                 if makes_final(entry) {
-                    self.look_again(unit, session);
+                    self.refresh_after_control(unit, session);
                     out.set_ceiling(server.output_ceiling(&session.client));
                 } else {
                     session.select(home);
@@ -536,13 +536,13 @@ impl Exec {
 
     /// For the commands that come; the session follows when all is over.
     fn select(&self, index: &[u8], unit: &mut Unit, out: &mut Output) -> Result<bool, Refusal> {
-        unit.tx.switch_database(self.server.database_of(index)?);
+        unit.select(index)?;
         Reply::new(out, self.resp).ok();
         Ok(false)
     }
 
     /// Looks again at what a control command may have made another.
-    fn look_again(&mut self, unit: &mut Unit, session: &Session) {
+    fn refresh_after_control(&mut self, unit: &mut Unit, session: &Session) {
         self.resp = session.resp;
         self.is_mute = !session.replies();
         self.subject = session.acl_subject(self.server);
@@ -586,7 +586,7 @@ impl Exec {
                 }
             }
         };
-        unit.let_begin_offloaded(unit.refuses_long_work());
+        unit.set_may_begin_offloaded(unit.refuses_long_work());
         let result = program.run(queued.args, unit, place, out);
         let failed = program.has_failed();
         self.nested = Some(program);

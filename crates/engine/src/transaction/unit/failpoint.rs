@@ -11,7 +11,7 @@ use crate::runtime::failpoint::{Cause, step};
 
 /// A step begins: an error says that the unit cannot go on here.
 #[cfg(debug_assertions)]
-pub(super) fn strike(unit: &Unit) -> Result<(), Refusal> {
+pub(super) fn trigger(unit: &Unit) -> Result<(), Refusal> {
     let mut causes = vec![Cause::PanicBefore];
     if unit.tx.is_undoable() && !unit.is_final() {
         causes.push(Cause::Widen);
@@ -29,7 +29,7 @@ pub(super) fn strike(unit: &Unit) -> Result<(), Refusal> {
 
 /// All steps are over.
 #[cfg(debug_assertions)]
-pub(super) fn strike_at_commit(unit: &Unit) -> Result<(), Refusal> {
+pub(super) fn trigger_at_commit(unit: &Unit) -> Result<(), Refusal> {
     let mut causes = vec![Cause::PanicAtCommit];
     if unit.tx.is_undoable() && !unit.is_final() {
         causes.push(Cause::Service);
@@ -42,11 +42,11 @@ pub(super) fn strike_at_commit(unit: &Unit) -> Result<(), Refusal> {
 }
 
 #[cfg(not(debug_assertions))]
-pub(super) const fn strike(_: &Unit) -> Result<(), Refusal> {
+pub(super) const fn trigger(_: &Unit) -> Result<(), Refusal> {
     Ok(())
 }
 
 #[cfg(not(debug_assertions))]
-pub(super) const fn strike_at_commit(_: &Unit) -> Result<(), Refusal> {
+pub(super) const fn trigger_at_commit(_: &Unit) -> Result<(), Refusal> {
     Ok(())
 }

@@ -39,15 +39,17 @@ use crate::clients::client_id::ClientId;
 use crate::commit::blocking;
 use crate::commit::handler::{Ended, HandlerCall};
 use crate::commit::publish;
+use crate::journal::Seen;
 use crate::limits::slot_map::SlotAccess;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
-use crate::observe::tracking::UnitRead;
+use crate::observe::tracking::{self, UnitRead};
 use crate::session::AclSubject;
 use crate::session::{Accounted, LockSet};
 use crate::session::{Session, Stepwise};
 use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::CommandEntry;
+use crate::table::flag_set::FlagSet;
 use crate::transaction::engine::Engine;
 
 /// A command that runs as a unit.
@@ -76,13 +78,13 @@ pub struct ProgramRequest<'a> {
 
 /// What runs as one transaction.
 pub trait Program: Accounted {
-    /// What it locks. Here and below `args` are those of its request; `known` is where the first
-    /// of their keys belong.
+    /// What the program locks. Here and below `args` are those of its request; `known` is where the
+    /// first of their keys belong.
     fn needs(&self, args: Args<'_>, known: &[Location]) -> LockSet;
 
-    /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is: a worker is no place for
-    /// what is long, nor a heavy-work thread for what needs the session. After `Heavy` it is run
-    /// again at the other place, and goes on.
+    /// Runs the program. `Widen` and `Heavy` say that it cannot go on where it is: a worker is no
+    /// place for what is long, nor a heavy-work thread for what needs the session. After `Heavy`
+    /// the program is run again at the other place, and goes on.
     fn run(
         &mut self,
         args: Args<'_>,
@@ -104,11 +106,11 @@ pub trait Program: Accounted {
     /// it did is undone.
     fn forget(&mut self) {}
 
-    /// All it did was undone, it holds nothing and is not begun again.
+    /// All that the program did was undone; it holds nothing and is not begun again.
     fn abandon(&mut self) {}
 
-    /// Whether it ends without touching the data, whatever locks it has: then it waits for none.
-    /// Asked where it is to begin again.
+    /// Whether the program ends without touching the data, whatever locks it has: then it waits for
+    /// none. Asked where it is to begin again.
     fn needs_no_locks(&self) -> bool {
         false
     }
@@ -123,11 +125,11 @@ pub trait Program: Accounted {
     /// end at once.
     fn kill(&mut self, _: Args<'_>, _: Vec<usize>) {}
 
-    /// What it did is final; its locks are still held.
+    /// What the program did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
     /// The program leaves its session's worker, with what it has to end itself.
-    fn set_out(&mut self, _: &mut Session) {}
+    fn leave_worker(&mut self, _: &mut Session) {}
 
     /// Whether its session has all that it was made of, and can have it prepared anew. Asked where
     /// all it did was undone.
@@ -140,22 +142,22 @@ pub trait Program: Accounted {
     fn keep_rules(&mut self, _: &Arc<AclSubject>) {}
 
     /// What its commands do, and what they say that they do as this finds it, if they are queued.
-    fn flags(&self, _: FlagsOf<'_>) -> Option<(Flags, Flags)> {
+    fn flags(&self, _: FlagsOf<'_>) -> Option<(FlagSet, Flags)> {
         None
     }
 
-    /// Whether it may have to come back to its session's worker.
+    /// Whether the program may have to come back to its session's worker.
     fn returns(&self, _: &Unit) -> bool {
         false
     }
 
-    /// Whether it failed, for the statistics of its command.
+    /// Whether the program failed, for the statistics of its command.
     fn has_failed(&self) -> bool {
         false
     }
 
-    /// Whether it does little as far as one can tell, and may share its locks with what comes
-    /// behind it; asked before it runs.
+    /// Whether the program does little as far as one can tell, and may share its locks with what
+    /// comes behind it; asked before it runs.
     fn is_brief(&self) -> bool {
         false
     }
@@ -175,7 +177,7 @@ pub struct Unit {
     /// What was short as its program began, once somebody has looked.
     shortage: Option<Shortage>,
     /// Whether its programs were accepted elsewhere: by a primary, or before they were logged.
-    is_obeyed: bool,
+    must_obey: bool,
     /// The logical database it began in.
     home: usize,
     done: Vec<Done>,
@@ -193,14 +195,18 @@ pub struct Unit {
     remark_bytes: usize,
     /// Whether long work is refused, for the sake of a worker's other clients.
     refuses_long_work: bool,
-    /// Whether it was on a heavy-work thread and has come back.
+    /// Whether the unit was on a heavy-work thread and has come back.
     has_come_back: bool,
     /// Whether all of it may be undone, to begin again where nobody else waits for the thread.
     may_begin_offloaded: bool,
-    /// Whether it has to.
+    /// Whether the unit has to begin on a heavy-work thread.
     begins_offloaded: bool,
+    /// Whether commands before the present one, or a watch, have gone by data as they were.
+    has_seen: bool,
     /// There once it did what cannot be undone.
     finality: Option<Finality>,
+    /// What its reply must wait for of what was committed before its end.
+    committed: Seen,
 }
 
 /// So many bytes of remarks are kept; beyond that they are made at once, and made again by a unit
@@ -239,7 +245,7 @@ impl Unit {
             server,
             tx,
             shortage: None,
-            is_obeyed: false,
+            must_obey: false,
             home,
             done,
             publications,
@@ -253,7 +259,9 @@ impl Unit {
             has_come_back: false,
             may_begin_offloaded: false,
             begins_offloaded: false,
+            has_seen: false,
             finality: None,
+            committed: Seen::default(),
         }
     }
 
@@ -271,7 +279,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Whether it did what cannot be undone.
+    /// Whether the unit did what cannot be undone.
     pub(crate) fn is_final(&self) -> bool {
         self.finality.is_some()
     }
@@ -296,6 +304,12 @@ impl Unit {
         self.remark_bytes = 0;
     }
 
+    /// Turns to a database, for the commands of the unit that come.
+    pub(crate) fn select(&mut self, index: &[u8]) -> Result<(), Refusal> {
+        self.tx.switch_database(self.server.database_of(index)?);
+        Ok(())
+    }
+
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
     pub fn publish(&mut self, publication: Publication) -> usize {
         let receivers = publication.count_receivers(&self.server.pushes.pubsub);
@@ -313,9 +327,9 @@ impl Unit {
         resp: Resp,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
-        failpoint::strike(self)?;
+        failpoint::trigger(self)?;
         if entry.spec.plan == Plan::Visits {
-            // Alone it would go from lock to lock; a unit keeps those that it has.
+            // A command by itself would go from lock to lock; a unit keeps those that it has.
             self.tx.require_world()?;
         }
         let (mark, begun) = (out.mark(), self.tx.begin_command());
@@ -323,7 +337,7 @@ impl Unit {
         let failed = match self.attempt(entry, call, out, &begun) {
             Ended::Replied if self.is_too_much(entry, out) => {
                 out.truncate(mark);
-                self.tx.give_up(&begun);
+                self.tx.forget_command(&begun);
                 return Err(Refusal::Heavy);
             }
             Ended::Replied => {
@@ -332,11 +346,11 @@ impl Unit {
                 false
             }
             Ended::Heavy => {
-                self.tx.give_up(&begun);
+                self.tx.forget_command(&begun);
                 return Err(Refusal::Heavy);
             }
             Ended::Widen => {
-                self.tx.give_up(&begun);
+                self.tx.forget_command(&begun);
                 return Err(Refusal::Widen);
             }
             // Within a unit nobody waits: the others could not do what is waited for.
@@ -349,11 +363,9 @@ impl Unit {
                 true
             }
         };
-        crate::runtime::failpoint::strike_behind();
+        crate::runtime::failpoint::trigger_behind_step();
         self.finish_command(args);
-        if let Some(reader) = self.reader
-            && entry.spec.flags.has(Flags::READONLY)
-        {
+        if let Some(reader) = tracking::reader_of(self.reader, entry) {
             self.readings.push(UnitRead::new(reader, &mut self.tx, entry.spec, args));
         }
         Ok(failed)
@@ -423,7 +435,7 @@ impl Unit {
 
     /// Says whether all of it may be undone, to begin again on a heavy-work thread: what is part of
     /// it may turn out to be long where it cannot undo what came before it.
-    pub(crate) fn let_begin_offloaded(&mut self, may: bool) {
+    pub(crate) fn set_may_begin_offloaded(&mut self, may: bool) {
         self.may_begin_offloaded = may;
     }
 
@@ -438,7 +450,7 @@ impl Unit {
         self.begins_offloaded = true;
     }
 
-    /// Whether it was undone for that.
+    /// Whether the unit was undone to begin on a heavy-work thread.
     pub(crate) fn begins_offloaded(&self) -> bool {
         self.begins_offloaded
     }
@@ -459,7 +471,7 @@ impl Unit {
     }
 
     /// Counts its changes, of which nobody is told.
-    pub fn book_alone(&mut self) {
+    pub fn count_unpublished(&mut self) {
         publish::count_changes(self.server, &mut self.tx, self.changes);
         self.tx.seal();
         self.forget();
@@ -470,7 +482,7 @@ impl Unit {
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.tx.renew();
-        self.shortage = None;
+        (self.shortage, self.committed) = (None, Seen::default());
         self.forget();
     }
 
@@ -479,8 +491,8 @@ impl Unit {
         self.rollback_to(Savepoint { database: self.home, ..Savepoint::default() });
     }
 
-    /// Where it stands, for a command in it that may want to undo what it did; `None` if something
-    /// was changed before, which cannot be told from that.
+    /// Where the unit stands, for a command in it that may want to undo what it did; `None` if
+    /// something was changed before, which cannot be told from that.
     #[inline]
     pub(crate) fn savepoint(&self) -> Option<Savepoint> {
         if self.has_changed() {
@@ -508,18 +520,23 @@ impl Unit {
         self.changes = 0;
     }
 
-    /// Whether it has changed data, or done what cannot be undone.
+    /// Whether the unit has changed data, or done what cannot be undone.
     pub fn has_changed(&self) -> bool {
         self.changes > 0 || !self.done.is_empty()
     }
 
+    /// Whether its locks may be given back meanwhile: it has neither changed data nor gone by them.
+    pub fn may_release_world(&self) -> bool {
+        !self.has_seen && !self.has_changed()
+    }
+
     /// Whether a script that is next could not leave a worker by being undone, alone or with all.
-    pub(crate) fn must_set_out(&self) -> bool {
+    pub(crate) fn must_leave_worker(&self) -> bool {
         self.refuses_long_work && self.has_changed() && (self.is_final() || self.has_come_back)
     }
 
     /// Goes on at the worker of its session.
-    pub(crate) fn come_back(&mut self, lane: usize) {
+    pub(crate) fn return_to_worker(&mut self, lane: usize) {
         self.tx.move_to_worker(lane);
         self.refuses_long_work = true;
         self.has_come_back = true;

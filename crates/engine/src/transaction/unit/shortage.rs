@@ -19,8 +19,8 @@ pub struct Shortage {
     reasons: ActiveRefusals,
     /// The databases that have all the memory that they may have.
     full: DatabasesOverQuota,
-    /// Whether it has to run whatever is short.
-    is_obeyed: bool,
+    /// Whether the unit has to run whatever is short.
+    must_obey: bool,
 }
 
 impl Shortage {
@@ -30,7 +30,7 @@ impl Shortage {
         let is_out_of_memory = server.memory.budget.is_out_of_memory(0);
         let reasons = server.gates.write_refusals.active(&server.config);
         let full = server.gates.quotas.databases_over_quota(server.keyspace);
-        Self { is_out_of_memory, reasons, full, is_obeyed: false }
+        Self { is_out_of_memory, reasons, full, must_obey: false }
     }
 
     /// For what has to run whatever is short.
@@ -38,7 +38,7 @@ impl Shortage {
         is_out_of_memory: false,
         reasons: ActiveRefusals::NONE,
         full: DatabasesOverQuota::NONE,
-        is_obeyed: true,
+        must_obey: true,
     };
 
     /// Whether anything is short.
@@ -55,7 +55,7 @@ impl Shortage {
         flags: Flags,
         allows_oom: bool,
     ) -> Option<Refusal> {
-        if self.is_obeyed {
+        if self.must_obey {
             return None;
         }
         let reasons = self.reasons.in_role(&server.gates.write_refusals);
@@ -75,19 +75,19 @@ impl Unit {
     /// What is short, as of the first time that its program asks, which is as it begins.
     #[inline]
     pub fn shortage(&mut self) -> Shortage {
-        match self.is_obeyed {
+        match self.must_obey {
             true => Shortage::NONE,
             false => *self.shortage.get_or_insert_with(|| Shortage::now(self.server)),
         }
     }
 
     /// What runs on it from here on was accepted elsewhere, and is neither refused nor ended here.
-    pub fn obey(&mut self) {
-        self.is_obeyed = true;
+    pub fn set_must_obey(&mut self) {
+        self.must_obey = true;
     }
 
     /// Whether that is so.
-    pub(crate) fn is_obeyed(&self) -> bool {
-        self.is_obeyed
+    pub(crate) fn must_obey(&self) -> bool {
+        self.must_obey
     }
 }

@@ -82,9 +82,9 @@ fn a_replica_hides_but_keeps_what_expired() {
 fn what_another_brings_stays_until_that_says_that_it_goes() {
     let keyspace = keyspace();
     let partition = keyspace.locate(b"k").partition();
-    keyspace.brought().mark(partition);
-    keyspace.brought().mark(partition);
-    keyspace.brought().unmark(partition);
+    keyspace.importing().mark(partition);
+    keyspace.importing().mark(partition);
+    keyspace.importing().unmark(partition);
     set_until(&mut on(keyspace, &[b"k"]), b"k", b"v", NOW - 1);
     let mut tx = on(keyspace, &[b"k"]);
     assert!(tx.read(b"k").unwrap().is_none());
@@ -99,7 +99,7 @@ fn what_another_brings_stays_until_that_says_that_it_goes() {
     assert_eq!(get(&tx, b"k").unwrap(), b"v");
     tx.finish();
     drop(tx);
-    keyspace.brought().unmark(partition);
+    keyspace.importing().unmark(partition);
     assert_eq!(sweep(keyspace, NOW, 10), 1);
 }
 

@@ -172,7 +172,7 @@ impl Pair {
             }
             Step::GiveUp(number) => {
                 if let Some(walking) = self.walks.get(*number) {
-                    walking.walk.give_up();
+                    walking.walk.abort();
                     walking.walk.start_over();
                 }
             }

@@ -231,7 +231,7 @@ fn a_walk_that_is_given_up_leaves_no_trace() {
     for _ in 0..5 {
         walk.next_partition();
     }
-    walk.give_up();
+    walk.abort();
     world(keyspace, OPTIONS).flush_all().unwrap();
     set(&mut on(keyspace, &keys), b"b", b"3");
     walk.start_over();

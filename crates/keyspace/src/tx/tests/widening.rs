@@ -70,7 +70,7 @@ fn a_lock_that_is_free_is_taken_where_the_command_stands() {
     let begun = tx.begin_command();
     assert_eq!(tx.read(&keys[1]).unwrap_err(), Refusal::Widen);
     assert!(tx.try_extend(&begun));
-    tx.give_up(&begun);
+    tx.forget_command(&begun);
     assert_eq!(get(&tx, &keys[1]).unwrap(), b"1");
     let place = |key: &[u8]| PartitionSet::from_slice(&[keyspace.locate(key).partition()]);
     let mut other = Acquisition::of_partitions(keyspace, place(&keys[1]));

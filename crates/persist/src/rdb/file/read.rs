@@ -83,7 +83,7 @@ pub struct BuiltEntry {
     pub offset: u64,
     /// The database, by the number that clients select.
     pub database: u64,
-    /// When it was used.
+    /// When the key was used.
     pub access: Access,
     /// The entry.
     pub entry: EntryBox,
@@ -173,11 +173,11 @@ pub struct RawEntry<'a> {
     pub key: Cow<'a, [u8]>,
     /// When the key expires.
     pub deadline: Option<UnixMillis>,
-    /// When it was used.
+    /// When the key was used.
     pub access: Access,
     /// What memcached's clients noted.
     pub flags: u32,
-    /// Whether it is never evicted.
+    /// Whether the key is never evicted.
     pub is_sticky: bool,
     /// How the value is written.
     pub value_type: ValueType,
@@ -365,14 +365,14 @@ impl<'f> Splitter<'f> {
                     FileItem::Slot => {}
                     FileItem::Module => self.end.skipped += 1,
                     FileItem::End => {
-                        self.give_away(sink)?;
+                        self.flush_entries(sink)?;
                         self.finish()?;
                         return Ok(false);
                     }
                 }
             }
             Err(ItemError::More(count)) => {
-                self.give_away(sink)?;
+                self.flush_entries(sink)?;
                 if self.window.bytes.len() >= LARGE && self.gather(sink)? {
                     return Ok(true);
                 }
@@ -386,7 +386,7 @@ impl<'f> Splitter<'f> {
     }
 
     /// Sums what was passed over, and gives the entries in it to the sink.
-    fn give_away(&mut self, sink: &mut dyn Sink) -> Result<(), FileError> {
+    fn flush_entries(&mut self, sink: &mut dyn Sink) -> Result<(), FileError> {
         if self.at == 0 {
             return Ok(());
         }

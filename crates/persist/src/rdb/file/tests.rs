@@ -516,7 +516,7 @@ fn large_values_are_made_while_they_are_read() {
             let mut changed = bytes.clone();
             let at = 9 + random.below(bytes.len() as u64 - 9 - 8) as usize;
             changed[at] ^= 1 << random.below(8);
-            // Whatever it is now, both ways agree about it.
+            // Whatever the bytes are now, both ways agree about them.
             let rules = Rules { ignores_sum: true, ..Rules::default() };
             let _ = read_with(&changed, rules);
         }

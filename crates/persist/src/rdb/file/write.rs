@@ -58,7 +58,8 @@ pub struct Chunk {
     pub sum: u64,
     /// The version that a reader must know.
     pub version: u16,
-    /// Whether it ends within a value, which the next one goes on with: nothing may come between.
+    /// Whether the chunk ends within a value, which the next one goes on with: nothing may come
+    /// between.
     pub is_followed: bool,
 }
 
@@ -309,7 +310,7 @@ impl<S: ByteSink + ?Sized> FileWriter<S> {
         self.write(&chunk.bytes, chunk.sum)
     }
 
-    /// Where it goes.
+    /// Where the file goes.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
     }

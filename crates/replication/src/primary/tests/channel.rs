@@ -56,7 +56,7 @@ fn the_stream_flows_beside_the_snapshot() {
     hand.primary.body_sent(ReplicaId(2), 0);
     assert_eq!(hand.done(), ["2: #1", "2: note", "2: flush, close"]);
     assert_eq!(states(&hand), ["online"]);
-    assert_eq!((hand.primary.replica_count(), hand.primary.counts().full), (1, 1));
+    assert_eq!((hand.replica_count(), hand.primary.counts().full), (1, 1));
     let mut hand = cut();
     hand.ack(1, "0");
     assert_eq!(states(&hand), ["online"]);
@@ -84,7 +84,7 @@ fn neither_connection_is_left_alone() {
     assert_eq!(hand.done(), ["2: close", "1: close"]);
     let mut hand = cut();
     hand.primary.drop_all(0);
-    assert_eq!(hand.primary.replica_count(), 0);
+    assert_eq!(hand.replica_count(), 0);
     let mut hand = offered();
     hand.tick(60_001);
     assert_eq!(hand.done(), ["1: close"], "its second connection never came");

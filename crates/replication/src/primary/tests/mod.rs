@@ -14,16 +14,16 @@ mod watch;
 
 use super::announced::Nameable;
 use super::{
-    Announced, CloseWhen, Dice, Primary, PrimaryAction, PrimarySettings, ReplicaId, Role, RoundId,
-    SnapshotTarget, Standing, StreamView, SyncAsk, SyncRequest, SyncVerdict,
+    Announced, CloseWhen, Primary, PrimaryAction, PrimarySettings, RandomIds, ReplicaId, Role,
+    RoundId, ServerRole, SnapshotTarget, StreamView, SyncAsk, SyncRequest, SyncVerdict,
 };
 use crate::history::{History, KeptRange};
 use crate::ids::ReplicationId;
 
-const PRIMARY: Standing = Standing { role: Role::Primary, fails_over: false };
+const PRIMARY: ServerRole = ServerRole { role: Role::Primary, fails_over: false };
 
 /// Ids of equal bytes: 1, 2, 3.
-fn counting_dice() -> Dice {
+fn counting_ids() -> RandomIds {
     let mut last = 0;
     Box::new(move || {
         last += 1;
@@ -49,7 +49,7 @@ impl Hand {
         let mut settings = PrimarySettings::default();
         change(&mut settings);
         Hand {
-            primary: Primary::new(settings, counting_dice(), 0),
+            primary: Primary::new(settings, counting_ids(), 0),
             history: History::new(id(99)),
             kept: None,
             end: 1000,
@@ -73,7 +73,7 @@ impl Hand {
         number: u64,
         words: &str,
         ask: SyncAsk<'_>,
-        standing: Standing,
+        standing: ServerRole,
     ) -> SyncVerdict {
         self.request(number, words, &announced(words), ask, standing)
     }
@@ -94,7 +94,7 @@ impl Hand {
         words: &str,
         announced: &Announced,
         ask: SyncAsk<'_>,
-        standing: Standing,
+        standing: ServerRole,
     ) -> SyncVerdict {
         let request = SyncRequest {
             replica: ReplicaId(number),
@@ -119,6 +119,21 @@ impl Hand {
         self.now_ms = now_ms;
         let mut view = StreamView { history: &mut self.history, kept: self.kept };
         self.primary.tick(Role::Primary, false, &mut view, now_ms);
+    }
+
+    /// `connected_slaves`.
+    fn replica_count(&self) -> usize {
+        self.primary.replicas.iter().filter(|replica| !replica.is_channel()).count()
+    }
+
+    /// How many online replicas have applied the stream up to this offset.
+    fn acked_by(&self, offset: u64) -> usize {
+        self.primary.acks().filter(|(acked, _)| *acked >= offset).count()
+    }
+
+    /// How many online replicas have the stream up to this offset on disk.
+    fn fsynced_by(&self, offset: u64) -> usize {
+        self.primary.acks().filter(|(_, fsynced)| *fsynced >= offset).count()
     }
 
     fn cut(&mut self, round: u64) {

@@ -15,7 +15,7 @@ fn told() -> Hand {
     });
     let verdict = hand.ask(1, MAIN, psync("?", "-1"));
     assert_eq!(verdict, SyncVerdict::Told("DUALCHANNELSYNC"));
-    assert_eq!((hand.primary.replica_count(), hand.primary.counts().full), (0, 1));
+    assert_eq!((hand.replica_count(), hand.primary.counts().full), (0, 1));
     hand
 }
 
@@ -35,7 +35,7 @@ fn cut() -> Hand {
     assert_eq!(hand.done(), ["start 1 socket [2]"]);
     hand.cut(1);
     assert_eq!(hand.done(), ["2: $ENDOFF:1000 #99 5 2|", "2: $EOF:#1|", "2: pin 1000"]);
-    assert_eq!(hand.primary.replica_count(), 0, "it is none before it asks for the stream");
+    assert_eq!(hand.replica_count(), 0, "it is none before it asks for the stream");
     hand
 }
 

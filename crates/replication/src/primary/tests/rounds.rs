@@ -161,7 +161,7 @@ fn those_that_want_a_snapshot_only_are_closed_behind_it() {
     hand.attach(1, "eof rdb-only=1");
     hand.cut(1);
     hand.primary.snapshot_streamed(RoundId(1), 0);
-    assert_eq!(hand.primary.replica_count(), 1, "who does not read is timed out");
+    assert_eq!(hand.replica_count(), 1, "who does not read is timed out");
     hand.primary.body_sent(ReplicaId(1), 0);
     let done = [
         "start 1 socket [1]",
@@ -172,7 +172,7 @@ fn those_that_want_a_snapshot_only_are_closed_behind_it() {
         "1: flush, close",
     ];
     assert_eq!(hand.done(), done);
-    assert_eq!(hand.primary.replica_count(), 0);
+    assert_eq!(hand.replica_count(), 0);
     hand.attach(2, "rdb-only=1");
     hand.cut(2);
     hand.primary.snapshot_saved(RoundId(2), 5, 0);
@@ -281,7 +281,7 @@ fn all_are_dropped_when_the_history_changes() {
     hand.done();
     hand.primary.drop_all(0);
     assert_eq!(hand.done(), ["1: close", "abort 1", "2: close"]);
-    assert_eq!(hand.primary.replica_count(), 0);
+    assert_eq!(hand.replica_count(), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is checked when a client asks for a sync, in order, and what a resync of part sends.
 
 use super::{Hand, PRIMARY, id, psync};
-use crate::primary::{Role, Standing, SyncAsk, SyncCounts, SyncVerdict};
+use crate::primary::{Role, ServerRole, SyncAsk, SyncCounts, SyncVerdict};
 
 fn refused(text: &str) -> SyncVerdict {
     SyncVerdict::Refused(text.as_bytes().to_vec())
@@ -10,9 +10,9 @@ fn refused(text: &str) -> SyncVerdict {
 #[test]
 fn obstacles_are_told_in_order() {
     let mut hand = Hand::with_backlog(|_| {});
-    let alone = Standing { role: Role::Replica { is_connected: false }, fails_over: false };
-    let failing = Standing { fails_over: true, ..alone };
-    let connected = Standing { role: Role::Replica { is_connected: true }, fails_over: false };
+    let alone = ServerRole { role: Role::Replica { is_connected: false }, fails_over: false };
+    let failing = ServerRole { fails_over: true, ..alone };
+    let connected = ServerRole { role: Role::Replica { is_connected: true }, fails_over: false };
     let filter = "rdb-filter-only=functions";
     let cases = [
         ("output rdb-filter-only=", failing, "NOMASTERLINK Can't SYNC while failing over"),
@@ -26,7 +26,7 @@ fn obstacles_are_told_in_order() {
         assert_eq!(hand.ask_as(1, "monitor", psync("?", "x"), standing), SyncVerdict::Ignored);
     }
     assert_eq!(hand.primary.counts(), SyncCounts::default());
-    assert_eq!((hand.primary.replica_count(), hand.done().len()), (0, 0));
+    assert_eq!((hand.replica_count(), hand.done().len()), (0, 0));
     hand.attach(1, "eof");
     assert_eq!(hand.ask_as(1, "output", psync("?", "x"), failing), SyncVerdict::Ignored);
 }
@@ -36,7 +36,7 @@ fn a_failover_names_our_id_and_makes_us_primary_first() {
     let mut hand = Hand::with_backlog(|_| {});
     let (ours, other) = (id(99).to_string().to_uppercase(), id(1).to_string());
     let ask = |id| SyncAsk::Psync { id, byte: b"1001", failover: true };
-    let replica = Standing { role: Role::Replica { is_connected: true }, fails_over: false };
+    let replica = ServerRole { role: Role::Replica { is_connected: true }, fails_over: false };
     assert_eq!(
         hand.ask(1, "", ask(ours.as_bytes())),
         refused("ERR PSYNC FAILOVER can't be sent to a master.")

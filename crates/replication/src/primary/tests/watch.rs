@@ -31,7 +31,7 @@ fn a_silent_replica_is_closed_and_a_newline_is_a_sign_of_life() {
     hand.ack(1, "1000");
     hand.tick(180_001);
     assert_eq!(hand.logged(), ["Disconnecting timedout replica (streaming sync): 10.0.0.1:6380"]);
-    assert_eq!(hand.primary.replica_count(), 0);
+    assert_eq!(hand.replica_count(), 0);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_replica_that_takes_no_data_is_closed() {
     hand.primary.stalled(ReplicaId(1), 2000);
     hand.primary.stalled(ReplicaId(1), 50_000);
     hand.tick(62_000);
-    assert_eq!(hand.primary.replica_count(), 1);
+    assert_eq!(hand.replica_count(), 1);
     hand.done();
     hand.tick(62_001);
     assert_eq!(hand.done()[..2], ["1: close", "abort 1"]);
@@ -79,9 +79,9 @@ fn a_replica_is_online_and_must_be_heard_of_when_it_has_all_data_and_not_before(
     assert_eq!(hand.primary.rows(200_000).next().unwrap().state, "online");
     assert!(hand.primary.allows_writes());
     hand.tick(260_000);
-    assert_eq!(hand.primary.replica_count(), 1);
+    assert_eq!(hand.replica_count(), 1);
     hand.tick(261_000);
-    assert_eq!(hand.primary.replica_count(), 0, "nothing was heard of it");
+    assert_eq!(hand.replica_count(), 0, "nothing was heard of it");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_replica_that_does_not_take_the_rest_is_closed_whatever_it_says_and_wants() 
             }
             hand.primary.newline(ReplicaId(1), 60_000);
             hand.tick(61_000);
-            assert_eq!(hand.primary.replica_count(), 1);
+            assert_eq!(hand.replica_count(), 1);
             hand.done();
             hand.tick(61_001);
             assert_eq!(hand.done(), ["1: close"], "{words}");
@@ -161,18 +161,18 @@ fn acknowledged_offsets_only_grow() {
     let mut hand = online(|_| {});
     join(&mut hand, 2);
     hand.attach(3, "eof");
-    assert_eq!((hand.primary.acked_by(0), hand.primary.acked_by(1000)), (2, 0));
+    assert_eq!((hand.acked_by(0), hand.acked_by(1000)), (2, 0));
     hand.ack(1, "1000");
     hand.ack(1, "900");
     hand.ack(2, "900");
     hand.ack(3, "5000");
-    assert_eq!((hand.primary.acked_by(900), hand.primary.acked_by(901)), (2, 1));
-    assert_eq!((hand.primary.fsynced_by(0), hand.primary.fsynced_by(1)), (2, 0));
+    assert_eq!((hand.acked_by(900), hand.acked_by(901)), (2, 1));
+    assert_eq!((hand.fsynced_by(0), hand.fsynced_by(1)), (2, 0));
     let args: [&[u8]; 4] = [b"ack", b"1000", b"fack", b"800"];
     hand.primary.replconf(ReplicaId(2), &args, "id=7", 0);
     hand.ack(2, "1000");
-    assert_eq!((hand.primary.fsynced_by(800), hand.primary.fsynced_by(801)), (1, 0));
-    assert_eq!(hand.primary.acked_by(1000), 2);
+    assert_eq!((hand.fsynced_by(800), hand.fsynced_by(801)), (1, 0));
+    assert_eq!(hand.acked_by(1000), 2);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn rows_show_what_was_announced_and_heard() {
             "ip=::1,port=0,state=wait_bgsave,offset=0,lag=0",
         ]
     );
-    assert_eq!(hand.primary.replica_count(), 3);
+    assert_eq!(hand.replica_count(), 3);
 }
 
 #[test]
@@ -257,5 +257,5 @@ fn a_debt_beyond_the_limit_closes_the_link() {
     let mut hand = online(|_| {});
     let none = OutputLimit { hard: 0, soft: 0, soft_ms: 0 };
     hand.primary.weigh(ReplicaId(1), u64::MAX, none, 0, "id=7", 0);
-    assert_eq!(hand.primary.replica_count(), 1);
+    assert_eq!(hand.replica_count(), 1);
 }

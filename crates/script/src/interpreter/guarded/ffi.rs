@@ -186,7 +186,7 @@ unsafe extern "C-unwind" fn resume(state: *mut lua_State) -> c_int {
         if thread.is_null() {
             return ffi::luaL_argerror(state, 1, c"coroutine expected".as_ptr());
         }
-        let count = go_on(state, thread, ffi::lua_gettop(state) - 1);
+        let count = resume_values(state, thread, ffi::lua_gettop(state) - 1);
         if count.is_none() {
             show(state);
         }
@@ -209,7 +209,7 @@ unsafe extern "C-unwind" fn wrap(state: *mut lua_State) -> c_int {
         // SAFETY: Lua calls it.
         unsafe {
             let thread = ffi::lua_tothread(state, ffi::lua_upvalueindex(2));
-            if let Some(count) = go_on(state, thread, ffi::lua_gettop(state)) {
+            if let Some(count) = resume_values(state, thread, ffi::lua_gettop(state)) {
                 return count;
             }
             show(state);
@@ -244,7 +244,11 @@ unsafe extern "C-unwind" fn wrap(state: *mut lua_State) -> c_int {
 /// # Safety
 ///
 /// Called by a function of Lua's; `thread` is a coroutine that stays.
-unsafe fn go_on(state: *mut lua_State, thread: *mut lua_State, count: c_int) -> Option<c_int> {
+unsafe fn resume_values(
+    state: *mut lua_State,
+    thread: *mut lua_State,
+    count: c_int,
+) -> Option<c_int> {
     // SAFETY: as the caller promises; what is raised jumps over nothing to be dropped.
     unsafe {
         if ffi::lua_checkstack(thread, count) == 0 {
@@ -274,10 +278,10 @@ unsafe fn go_on(state: *mut lua_State, thread: *mut lua_State, count: c_int) -> 
 ///
 /// # Safety
 ///
-/// As for `go_on`.
+/// As for `resume_values`.
 unsafe fn unfit(state: *mut lua_State, thread: *mut lua_State) -> Option<&'static CStr> {
     let mut frame = MaybeUninit::<ffi::lua_Debug>::uninit();
-    // SAFETY: as for `go_on`; the frame is written, not read.
+    // SAFETY: as for `resume_values`; the frame is written, not read.
     unsafe {
         let is_within = ffi::lua_getstack(thread, 0, frame.as_mut_ptr()) > 0;
         match ffi::lua_status(thread) {

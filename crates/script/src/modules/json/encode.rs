@@ -104,7 +104,7 @@ pub(super) struct Keys {
 pub(super) enum Shape {
     /// With so many elements.
     Array(usize),
-    /// If it is marked as an array it is one, else an object.
+    /// An empty table: an array if it is marked as one, else an object.
     Empty,
     Object,
     /// Neither: the table would be an array of very many nulls.

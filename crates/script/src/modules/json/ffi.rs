@@ -84,9 +84,7 @@ struct Encoder<'a> {
 /// and find `LEVEL_SLOTS` free slots.
 impl Encoder<'_> {
     unsafe fn value(&mut self, depth: usize) -> Result<(), Problem> {
-        if self.out.len() > self.budget {
-            return Err(Problem::ResultTooLarge);
-        }
+        Problem::check_result_budget(self.out.len(), self.budget)?;
         let state = self.state;
         // SAFETY: as said above.
         unsafe {
@@ -115,9 +113,7 @@ impl Encoder<'_> {
         let budget = self.budget.saturating_sub(self.out.len());
         if text.len().saturating_mul(ESCAPED_MAX) > budget {
             let len = text_len(text);
-            if len > budget {
-                return Err(Problem::ResultTooLarge);
-            }
+            Problem::check_result_budget(len, budget)?;
             self.out.reserve_exact(len);
         }
         push_text(self.out, text);

@@ -82,9 +82,7 @@ struct Packer<'a> {
 /// and find `LEVEL_SLOTS` free slots.
 impl Packer<'_> {
     unsafe fn value(&mut self, depth: usize) -> Result<(), Problem> {
-        if self.out.len() > self.budget {
-            return Err(Problem::ResultTooLarge);
-        }
+        Problem::check_result_budget(self.out.len(), self.budget)?;
         let state = self.state;
         // SAFETY: as said above.
         unsafe {
@@ -92,9 +90,7 @@ impl Packer<'_> {
             match ffi::lua_type(state, -1) {
                 ffi::LUA_TSTRING => {
                     let text = bytes_at(state, -1);
-                    if text.len() > self.budget {
-                        return Err(Problem::ResultTooLarge);
-                    }
+                    Problem::check_result_budget(text.len(), self.budget)?;
                     push_text(self.out, text);
                 }
                 ffi::LUA_TNUMBER => push_number(self.out, ffi::lua_tonumber(state, -1)),

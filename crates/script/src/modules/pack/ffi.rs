@@ -94,24 +94,18 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
                             let problem = Problem::Argument(index + 1);
                             return Err(scratch.problem(problem, "string too short"));
                         };
-                        if taken.len() > scratch.budget() {
-                            return Err(Problem::ResultTooLarge);
-                        }
+                        Problem::check_result_budget(taken.len(), scratch.budget())?;
                         out.extend_from_slice(taken);
                     }
                     Item::Text => {
                         let text = text_at(state, index);
-                        if text.len() > scratch.budget() {
-                            return Err(Problem::ResultTooLarge);
-                        }
+                        Problem::check_result_budget(text.len(), scratch.budget())?;
                         out.extend_from_slice(text);
                         out.push(0);
                     }
                     Item::Padding | Item::Unknown(_) => {}
                 }
-                if out.len() > scratch.budget() {
-                    return Err(Problem::ResultTooLarge);
-                }
+                Problem::check_result_budget(out.len(), scratch.budget())?;
             }
             ffi::lua_pushlstring_(state, out.as_ptr().cast(), out.len());
         }

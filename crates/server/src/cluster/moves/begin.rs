@@ -38,7 +38,7 @@ pub(crate) fn begin_exports(
         }
         Ok(cluster.my_id())
     };
-    let source = node.look(look).ok_or(NO_NODE)??;
+    let source = node.with_engine(look).ok_or(NO_NODE)??;
     let jobs = requests.into_iter().map(|RequestedExport { slots, target, name }| {
         let request = MoveRequest { name, slots, source, target };
         MoveJob::new(server, request, MoveDirection::Export, None)

@@ -24,9 +24,10 @@ use engine::runtime::background::{BackgroundAccess, wait_for};
 use engine::runtime::log::log_notice;
 use keyspace::{Acquisition, EntryBox, PartitionIndex, Walk};
 use proto::args::encode_command;
+use proto::framing::encode_select;
 use proto::{Limits, Progress, RequestParser};
 
-use super::slot_stream::{ChangedEntries, SlotReader, SlotStream, select};
+use super::slot_stream::{ChangedEntries, SlotReader, SlotStream};
 use super::{MoveJob, MoveState, SnapshotTurn};
 use crate::cluster::World;
 use crate::cluster::start::ClusterContext;
@@ -35,7 +36,7 @@ use crate::cluster::start::ClusterContext;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So long a look at what the target says waits for it where nothing else is to be done.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A target that takes nothing is waited for so long between two looks whether the move goes on.
 const STUCK: Duration = Duration::from_millis(100);
@@ -146,18 +147,18 @@ impl<'a> Export<'a> {
             words.chain(bounds.iter().map(String::as_str)).map(str::as_bytes).collect();
         self.ask(&words)?;
         // Valkey takes a snapshot from a source only that has acknowledged what was agreed on.
-        self.say(&[b"CLUSTER", b"SYNCSLOTS", b"ACK"])
+        self.send_command(&[b"CLUSTER", b"SYNCSLOTS", b"ACK"])
     }
 
     /// Sends a command that is answered by OK.
     fn ask(&mut self, words: &[&[u8]]) -> Result<(), String> {
-        self.say(words)?;
+        self.send_command(words)?;
         let deadline = self.now_us() + PATIENCE.as_micros() as i64;
         while !self.heard.contains(&b'\n') {
             if self.now_us() > deadline {
                 return Err(SILENT.to_owned());
             }
-            self.read(LOOK)?;
+            self.read(POLL_INTERVAL)?;
         }
         let end = self.heard.iter().position(|byte| *byte == b'\n').unwrap_or(0);
         let line: Vec<u8> = self.heard.drain(..=end).collect();
@@ -192,7 +193,7 @@ impl<'a> Export<'a> {
             {
                 return Ok((turn, walk, reader));
             }
-            self.look(BETWEEN_TURNS)?;
+            self.poll_target(BETWEEN_TURNS)?;
         }
     }
 
@@ -229,13 +230,13 @@ impl<'a> Export<'a> {
                 self.send_entries(walk, taken)?;
                 let changed = self.stream.take_entries()?;
                 self.send_entries(walk, changed)?;
-                self.look(Duration::ZERO)?;
+                self.poll_target(Duration::ZERO)?;
             }
         }
         let changed = self.stream.take_entries()?;
         self.send_entries(walk, changed)?;
         self.job.set(self.start.server, MoveState::Replicating, "");
-        self.say(&[b"CLUSTER", b"SYNCSLOTS", b"SNAPSHOT-EOF"])
+        self.send_command(&[b"CLUSTER", b"SYNCSLOTS", b"SNAPSHOT-EOF"])
     }
 
     /// Sends entries, no faster than they may be sent.
@@ -251,7 +252,7 @@ impl<'a> Export<'a> {
                 let mut bytes = Vec::new();
                 let database = walk.name(physical);
                 if self.selected != database {
-                    select(database, &mut bytes);
+                    encode_select(database, &mut bytes);
                     self.selected = database;
                 }
                 let payload = persist::dump::dump(borrowed, compresses);
@@ -276,8 +277,8 @@ impl<'a> Export<'a> {
             if due_us <= elapsed_us {
                 return Ok(());
             }
-            sleep(Duration::from_micros(due_us - elapsed_us).min(LOOK));
-            self.look(Duration::ZERO)?;
+            sleep(Duration::from_micros(due_us - elapsed_us).min(POLL_INTERVAL));
+            self.poll_target(Duration::ZERO)?;
         }
     }
 
@@ -286,7 +287,7 @@ impl<'a> Export<'a> {
         let server = self.start.server;
         loop {
             self.send_commands()?;
-            if self.look(LOOK)? == Some(TargetWord::Pause) {
+            if self.poll_target(POLL_INTERVAL)? == Some(TargetWord::Pause) {
                 break;
             }
         }
@@ -295,7 +296,7 @@ impl<'a> Export<'a> {
         let is_near = |waiting: usize| usize::try_from(most).is_ok_and(|most| waiting <= most);
         while most >= 0 && !is_near(self.stream.waiting()) {
             self.send_commands()?;
-            self.look(Duration::ZERO)?;
+            self.poll_target(Duration::ZERO)?;
         }
         let held_us = self.now_us();
         let _held = self.pause()?;
@@ -320,21 +321,23 @@ impl<'a> Export<'a> {
         self.job.set(server, MoveState::FailoverPaused, "");
         self.pause_ends_us = Some(held_us.saturating_add(timeout_us));
         self.send_commands()?;
-        self.say(&[b"CLUSTER", b"SYNCSLOTS", b"PAUSED"])?;
-        while self.look(LOOK)? != Some(TargetWord::Failover) {}
+        self.send_command(&[b"CLUSTER", b"SYNCSLOTS", b"PAUSED"])?;
+        while self.poll_target(POLL_INTERVAL)? != Some(TargetWord::Failover) {}
         self.job.set(server, MoveState::FailoverGranted, "");
         let grant = AdminCommand::Grant { slots: self.job.slots.clone(), to: self.job.target };
         node.order(server, &grant, World::Going).map_err(|why| why.to_string())?;
-        self.say(&[b"CLUSTER", b"SYNCSLOTS", b"FAILOVER-GRANTED"])?;
+        self.send_command(&[b"CLUSTER", b"SYNCSLOTS", b"FAILOVER-GRANTED"])?;
         let job = self.job;
         let is_claimed = || {
-            node.look(|cluster| job.slots.iter().all(|it| cluster.owner(it) == Some(job.target)))
+            node.with_engine(|cluster| {
+                job.slots.iter().all(|it| cluster.owner(it) == Some(job.target))
+            })
         };
         while is_claimed() != Some(true) {
             if self.now_us() - held_us >= timeout_us.saturating_mul(2) {
                 return Err(LATE.to_owned());
             }
-            sleep(LOOK);
+            sleep(POLL_INTERVAL);
         }
         // A writer that goes on finds the table by which the slots are gone.
         node.publish_slot_map(server, World::Going);
@@ -359,13 +362,13 @@ impl<'a> Export<'a> {
     }
 
     /// Hears what the target says, says that this end is there, and finds out whether it goes on.
-    fn look(&mut self, patience: Duration) -> Result<Option<TargetWord>, String> {
+    fn poll_target(&mut self, patience: Duration) -> Result<Option<TargetWord>, String> {
         let server = self.start.server;
         self.check()?;
         let now = server.keyspace.clock().now_ms();
         if now - self.acked_ms >= BETWEEN_ACKS_MS {
             self.acked_ms = now;
-            self.say(&[b"CLUSTER", b"SYNCSLOTS", b"ACK"])?;
+            self.send_command(&[b"CLUSTER", b"SYNCSLOTS", b"ACK"])?;
         }
         self.read(patience)?;
         let silence = now - self.job.heard_ms.load(Ordering::Relaxed);
@@ -439,7 +442,7 @@ impl<'a> Export<'a> {
         }
     }
 
-    fn say(&mut self, words: &[&[u8]]) -> Result<(), String> {
+    fn send_command(&mut self, words: &[&[u8]]) -> Result<(), String> {
         let mut bytes = Vec::new();
         encode_command(words.iter().copied(), &mut bytes);
         self.send(&bytes)
@@ -480,7 +483,7 @@ fn may_go_on(error: ErrorKind) -> bool {
 /// Ends a walk, wherever it stands.
 fn end_walk(start: ClusterContext, walk: &Walk) {
     let keyspace = start.server.keyspace;
-    walk.give_up();
+    walk.abort();
     walk.start_over();
     while let Some(partition) = walk.next_partition() {
         let mut from = Some((0, 0));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use base::hash_slot::HASH_SLOTS;
 use cluster::Slot;
-use engine::session::BroughtSlots;
+use engine::session::ImportingSlots;
 use keyspace::PartitionIndex;
 
 use super::{MoveJob, MoveState};
@@ -51,7 +51,7 @@ impl SlotImport {
 
     /// From here on nothing of the slots is dropped.
     fn mark(start: ClusterContext, job: Arc<MoveJob>) -> Self {
-        job.slots.iter().for_each(|slot| start.server.keyspace.brought().mark(slot.get()));
+        job.slots.iter().for_each(|slot| start.server.keyspace.importing().mark(slot.get()));
         let is_of_it = |slot: u16| Slot::new(slot).is_some_and(|slot| job.slots.contains(slot));
         let slots = (0..HASH_SLOTS).map(is_of_it).collect();
         Self { start, job, slots, is_over: AtomicBool::new(false), asked_us: AtomicI64::new(0) }
@@ -67,13 +67,13 @@ impl SlotImport {
     /// Leaves the slots to this node, once.
     fn unmark(&self) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
-            let brought = self.start.server.keyspace.brought();
-            self.job.slots.iter().for_each(|slot| brought.unmark(slot.get()));
+            let importing = self.start.server.keyspace.importing();
+            self.job.slots.iter().for_each(|slot| importing.unmark(slot.get()));
         }
     }
 }
 
-impl BroughtSlots for SlotImport {
+impl ImportingSlots for SlotImport {
     fn are_underway(&self) -> bool {
         !self.is_over.load(Ordering::Relaxed)
     }

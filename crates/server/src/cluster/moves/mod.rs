@@ -62,7 +62,7 @@ pub(crate) struct MoveJob {
     pub(crate) waiting: AtomicUsize,
     progress: Mutex<(MoveState, String)>,
     is_cancelled: AtomicBool,
-    /// Why it is to end, once something says so.
+    /// Why the job is to end, once something says so.
     ending: OnceLock<String>,
     /// What data the node had when it began.
     epoch: DataEpoch,
@@ -211,7 +211,7 @@ impl MoveJob {
         self.check(start.server)?;
         let is_source =
             |cluster: &mut cluster::Cluster, slot| cluster.owner(slot) == Some(self.source);
-        let may_go_on = start.node.look(|cluster| {
+        let may_go_on = start.node.with_engine(|cluster| {
             cluster.is_primary() && self.slots.iter().all(|slot| is_source(cluster, slot))
         });
         match may_go_on {

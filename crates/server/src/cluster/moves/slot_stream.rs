@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::hash_slot::hash_slot;
 use cluster::{Slot, SlotSet};
-use commands::Flags;
+use commands::{Flags, Plan, Role};
 use engine::journal::JournalReader;
 use engine::shared::Shared;
 use keyspace::{EntryBox, EntryRef, Lsn, WalkSink};
-use proto::args::encode_command;
+use proto::framing::encode_select;
 use proto::{Args, Limits, Progress, RequestParser};
 
 /// The stream, shared by the journal, the walk and the thread that sends.
@@ -107,13 +107,13 @@ impl SlotReader {
         while !bytes.is_empty() {
             let progress = self.parser.advance(bytes, &Limits::OF_PRIMARY).map_err(|_| NOT_READ)?;
             let Progress::Complete { consumed } = progress else { return Err(NOT_READ) };
-            let fate = self.fate(self.parser.args(bytes));
+            let fate = self.use_of(self.parser.args(bytes));
             self.parser.reset();
             match fate {
-                Fate::Kept => self.keep(&bytes[..consumed], state),
-                Fate::LeftOut => {}
-                Fate::Selects(database) => self.database = database,
-                Fate::Breaks(why) => return Err(why),
+                CommandUse::Kept => self.keep(&bytes[..consumed], state),
+                CommandUse::LeftOut => {}
+                CommandUse::Selects(database) => self.database = database,
+                CommandUse::Breaks(why) => return Err(why),
             }
             if state.commands.len() > self.stream.bytes_max {
                 return Err("The buffer of the move is full");
@@ -124,38 +124,40 @@ impl SlotReader {
     }
 
     /// What becomes of a command.
-    fn fate(&self, args: Args<'_>) -> Fate {
-        const UNKNOWN: Fate = Fate::Breaks("A command of the journal is not known");
-        const FLUSHED: Fate = Fate::Breaks("Data was flushed");
-        const MIXED: Fate = Fate::Breaks("A command used keys of slots that move and of others");
+    fn use_of(&self, args: Args<'_>) -> CommandUse {
+        const UNKNOWN: CommandUse = CommandUse::Breaks("A command of the journal is not known");
+        const FLUSHED: CommandUse = CommandUse::Breaks("Data was flushed");
+        const MIXED: CommandUse =
+            CommandUse::Breaks("A command used keys of slots that move and of others");
         let Some(entry) = self.stream.server.table.resolve_declared(args) else { return UNKNOWN };
-        match entry.spec.name {
-            "SELECT" => {
-                let database = args.get(1).and_then(base::number::parse_i64);
-                return Fate::Selects(
-                    database.and_then(|it| usize::try_from(it).ok()).unwrap_or(0),
-                );
-            }
-            "FLUSHALL" | "FLUSHDB" | "SWAPDB" => return FLUSHED,
-            _ => {}
+        let spec = entry.spec;
+        if spec.role == Role::Select {
+            let database = args.get(1).and_then(base::number::parse_i64);
+            return CommandUse::Selects(
+                database.and_then(|it| usize::try_from(it).ok()).unwrap_or(0),
+            );
+        }
+        // What changes data under all locks is FLUSHALL, or of its kind.
+        if spec.plan == Plan::World && spec.flags.has(Flags::WRITE) {
+            return FLUSHED;
         }
         let (mut moves, mut stays) = (false, false);
-        for spec in entry.spec.keys {
-            let _ = spec.visit(args, |index| match self.stream.moves(&args[index]) {
+        for keys in spec.keys {
+            let _ = keys.visit(args, |index| match self.stream.moves(&args[index]) {
                 true => moves = true,
                 false => stays = true,
             });
         }
-        match (moves && entry.spec.flags.has(Flags::WRITE), moves && stays) {
-            (true, false) => Fate::Kept,
+        match (moves && spec.flags.has(Flags::WRITE), moves && stays) {
+            (true, false) => CommandUse::Kept,
             (true, true) => MIXED,
-            (false, _) => Fate::LeftOut,
+            (false, _) => CommandUse::LeftOut,
         }
     }
 
     fn keep(&self, command: &[u8], state: &mut StreamContent) {
         if state.selected != Some(self.database) {
-            select(self.database, &mut state.commands);
+            encode_select(self.database, &mut state.commands);
             state.selected = Some(self.database);
         }
         state.commands.extend_from_slice(command);
@@ -163,7 +165,7 @@ impl SlotReader {
 }
 
 /// What becomes of a command of the journal.
-enum Fate {
+enum CommandUse {
     Kept,
     LeftOut,
     Selects(usize),
@@ -186,10 +188,4 @@ impl JournalReader for SlotReader {
     fn selects(&mut self, database: usize) {
         self.database = database;
     }
-}
-
-/// Appends the command that selects a database.
-pub(super) fn select(database: usize, out: &mut Vec<u8>) {
-    let number = database.to_string();
-    encode_command([b"SELECT".as_slice(), number.as_bytes()].into_iter(), out);
 }

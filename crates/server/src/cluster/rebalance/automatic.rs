@@ -46,7 +46,7 @@ impl Rebalancer {
             return;
         }
         looked_us.store(now_us, Ordering::Relaxed);
-        if node.look(is_chosen) != Some(true) {
+        if node.with_engine(is_chosen) != Some(true) {
             return;
         }
         let bounds = RebalanceBounds {

@@ -150,12 +150,12 @@ impl MovesUnderWay {
         let look = |cluster: &mut cluster::Cluster| {
             planned.slots.iter().all(|slot| cluster.owner(slot) == target)
         };
-        self.start.node.look(look) == Some(true)
+        self.start.node.with_engine(look) == Some(true)
     }
 
     /// Whether a node does not answer others, or is known no more.
     fn has_failed(&self, node: NodeId) -> bool {
-        let records = self.start.node.look(|cluster| cluster.records()).unwrap_or_default();
+        let records = self.start.node.with_engine(|cluster| cluster.records()).unwrap_or_default();
         let record = records.iter().find(|record| record.id == node);
         let failing = NodeFlags::PFAIL.with(NodeFlags::FAIL);
         record.is_none_or(|record| record.flags.intersects(failing))

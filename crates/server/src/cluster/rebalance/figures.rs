@@ -92,7 +92,7 @@ fn primaries(start: ClusterContext, order: &RebalanceOrder) -> Result<Vec<AskedN
     const DOWN: &str = "CLUSTERDOWN The cluster is down";
     let look =
         |cluster: &mut Cluster| cluster.is_ok().then(|| (cluster.my_id(), cluster.records()));
-    let (me, records) = start.node.look(look).flatten().ok_or(DOWN)?;
+    let (me, records) = start.node.with_engine(look).flatten().ok_or(DOWN)?;
     let is_primary = |record: &&NodeRecord| record.flags.contains(NodeFlags::PRIMARY);
     for (id, _) in &order.weights {
         match records.iter().find(|record| record.id == *id) {

@@ -30,7 +30,7 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn new(start: ClusterContext) -> Self {
-        let me = start.node.look(|cluster| cluster.my_id());
+        let me = start.node.with_engine(|cluster| cluster.my_id());
         Self { start, me, peers: BTreeMap::new() }
     }
 

@@ -4,7 +4,7 @@
 
 use acl::Entry;
 use commands::arguments::{integer, is};
-use commands::declare::{Command, Spec, at_least};
+use commands::declare::{Command, Flags, Spec, at_least};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -20,6 +20,7 @@ pub(super) const LOG: ControlCommand = Command {
         complexity: "O(N) with N being the number of entries shown.",
         arity: at_least(2),
         history: &[("7.2.0", "Added entry ID, timestamp created, and timestamp last updated.")],
+        flags: OF_USERS.flags.and(Flags::LOOKS),
         ..OF_USERS
     },
     subcommands: &[],

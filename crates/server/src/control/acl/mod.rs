@@ -100,7 +100,11 @@ const CAT: ControlCommand = Command {
         summary: "Lists the ACL categories, or the commands inside a category.",
         complexity: "O(1) since the categories and commands are a fixed set.",
         arity: at_least(2),
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::REPEATABLE),
+        flags: Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::REPEATABLE)
+            .and(Flags::LOOKS),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -165,7 +169,11 @@ const WHOAMI: ControlCommand = Command {
         summary: "Returns the authenticated username of the current connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::REPEATABLE),
+        flags: Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::REPEATABLE)
+            .and(Flags::LOOKS),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use acl::{DEFAULT_USER, Denial, Permissions, RuleError, User};
 use base::quote::shown;
-use commands::declare::{Command, Flags, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Secrets, Spec, at_least, exactly};
 use commands::errors::wrong_arity;
 use engine::admission::acl_check::{must_disconnect, recheck_clients_of};
 use engine::session::Request;
@@ -29,6 +29,7 @@ pub(super) const SETUSER: ControlCommand = Command {
             ("6.2.0", "Added Pub/Sub channel patterns."),
             ("7.0.0", "Added selectors and key based permissions."),
         ],
+        secrets: Secrets::From(2),
         ..OF_USERS
     },
     subcommands: &[],
@@ -73,7 +74,8 @@ pub(super) const GETUSER: ControlCommand = Command {
                  to their rule representation.",
             ),
         ],
-        flags: OF_USERS.flags.and(Flags::REPEATABLE),
+        flags: OF_USERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        secrets: Secrets::From(2),
         ..OF_USERS
     },
     subcommands: &[],
@@ -140,6 +142,7 @@ pub(super) const DELUSER: ControlCommand = Command {
         complexity: "O(1) amortized time considering the typical user.",
         arity: at_least(3),
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        secrets: Secrets::From(2),
         ..OF_USERS
     },
     subcommands: &[],
@@ -178,7 +181,9 @@ pub(super) const DRYRUN: ControlCommand = Command {
         summary: "Simulates the execution of a command by a user, without executing the command.",
         complexity: "O(1).",
         arity: at_least(4),
-        flags: OF_USERS.flags.and(Flags::REPEATABLE),
+        flags: OF_USERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        // The command that a user is asked to be allowed may be a login.
+        secrets: Secrets::From(4),
         ..OF_USERS
     },
     subcommands: &[],
@@ -224,7 +229,7 @@ pub(super) const LIST: ControlCommand = Command {
         summary: "Dumps the effective rules in ACL file format.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: exactly(2),
-        flags: OF_USERS.flags.and(Flags::REPEATABLE),
+        flags: OF_USERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..OF_USERS
     },
     subcommands: &[],
@@ -246,7 +251,7 @@ pub(super) const USERS: ControlCommand = Command {
         summary: "Lists all ACL users.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: exactly(2),
-        flags: OF_USERS.flags.and(Flags::REPEATABLE),
+        flags: OF_USERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..OF_USERS
     },
     subcommands: &[],

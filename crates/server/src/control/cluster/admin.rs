@@ -25,7 +25,7 @@ use crate::server::Server;
 const BUS_OFFSET: i64 = 10_000;
 
 /// Carries out an order that is made when the world is stopped.
-fn carry_out(
+fn execute(
     context: &mut Context<'_>,
     reply: &mut Reply<'_>,
     make: impl FnOnce(&'static Server) -> AdminCommand + Send + 'static,
@@ -36,36 +36,41 @@ fn carry_out(
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for_client(server.keyspace, &mut world)?;
             let order = make(server);
-            give(server, &order, reply)?;
-            drop(settle(server, &order, Settling { lane, may_let_go: true }, world));
+            submit(server, &order, reply)?;
+            drop(apply_to_data(
+                server,
+                &order,
+                DataChange { lane, may_release_world: true },
+                world,
+            ));
             Ok(())
         }));
     };
     unit.tx.require_world()?;
     let order = make(server);
-    give(server, &order, reply)?;
-    let settling = Settling { lane: unit.tx.lane(), may_let_go: !unit.has_changed() };
-    unit.tx.lend_world(|world| (settle(server, &order, settling, world), ()));
+    submit(server, &order, reply)?;
+    let change = DataChange { lane: unit.tx.lane(), may_release_world: unit.may_release_world() };
+    unit.tx.lend_world(|world| (apply_to_data(server, &order, change, world), ()));
     Ok(Next::Done)
 }
 
 /// How the data are brought in line with an order.
-struct Settling {
+struct DataChange {
     /// The lane of the thread that does it.
     lane: usize,
     /// Whether the world may be let go of meanwhile.
-    may_let_go: bool,
+    may_release_world: bool,
 }
 
 /// Has the data follow what was ordered, before the order is answered: the role, and of a replica
 /// that was reset that nothing is left.
-fn settle(
+fn apply_to_data(
     server: &'static Server,
     order: &AdminCommand,
-    Settling { lane, may_let_go }: Settling,
+    DataChange { lane, may_release_world }: DataChange,
     world: Acquisition,
 ) -> Acquisition {
-    let world = server.cluster_start().settle_role(world, may_let_go);
+    let world = server.cluster_start().apply_role(world, may_release_world);
     if !matches!(order, AdminCommand::Reset { .. }) || server.keyspace.is_empty() {
         return world;
     }
@@ -81,12 +86,12 @@ fn settle(
 }
 
 /// Gives an order, with the world stopped.
-fn give(
+fn submit(
     server: &'static Server,
     order: &AdminCommand,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let epoch = || server.cluster.look(|cluster| cluster.my_epoch()).unwrap_or(0);
+    let epoch = || server.cluster.with_engine(|cluster| cluster.my_epoch()).unwrap_or(0);
     let before = epoch();
     let done = server.cluster.order(server, order, World::Stopped);
     done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
@@ -154,11 +159,11 @@ fn change_slots(
         let is_wrong = |cluster: &mut cluster::Cluster| {
             slots.iter().any(|slot| cluster.owner(slot).is_some() == adds)
         };
-        if server.cluster.look(is_wrong) != Some(true) {
+        if server.cluster.with_engine(is_wrong) != Some(true) {
             return Err(Refusal::owned(format!("ERR Slot {duplicate} specified multiple times")));
         }
     }
-    carry_out(context, reply, move |_| order(slots))
+    execute(context, reply, move |_| order(slots))
 }
 
 /// Slots come in pairs.
@@ -171,7 +176,7 @@ pub(super) fn bump_epoch(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    carry_out(context, reply, |_| AdminCommand::BumpEpoch)
+    execute(context, reply, |_| AdminCommand::BumpEpoch)
 }
 
 pub(super) fn flush_slots(
@@ -179,7 +184,7 @@ pub(super) fn flush_slots(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    carry_out(context, reply, |server| AdminCommand::FlushSlots(has_keys(server)))
+    execute(context, reply, |server| AdminCommand::FlushSlots(has_keys(server)))
 }
 
 pub(super) fn save_config(
@@ -187,7 +192,7 @@ pub(super) fn save_config(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    carry_out(context, reply, |_| AdminCommand::Save)
+    execute(context, reply, |_| AdminCommand::Save)
 }
 
 pub(super) fn forget(
@@ -197,7 +202,7 @@ pub(super) fn forget(
 ) -> Result<Next, Refusal> {
     enabled(context)?;
     let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
-    carry_out(context, reply, move |_| AdminCommand::Forget(id))
+    execute(context, reply, move |_| AdminCommand::Forget(id))
 }
 
 pub(super) fn replicate(
@@ -207,7 +212,7 @@ pub(super) fn replicate(
 ) -> Result<Next, Refusal> {
     enabled(context)?;
     let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
-    carry_out(context, reply, move |server| AdminCommand::Replicate(id, has_keys(server)))
+    execute(context, reply, move |server| AdminCommand::Replicate(id, has_keys(server)))
 }
 
 pub(super) fn fail_over(
@@ -222,7 +227,7 @@ pub(super) fn fail_over(
         Some(word) if is(word, "TAKEOVER") && args.len() == 3 => FailoverMode::Takeover,
         Some(_) => return Err(SYNTAX),
     };
-    carry_out(context, reply, move |_| AdminCommand::Failover(forcing))
+    execute(context, reply, move |_| AdminCommand::Failover(forcing))
 }
 
 pub(super) fn reset(
@@ -237,7 +242,7 @@ pub(super) fn reset(
         Some(word) if is(word, "HARD") && args.len() == 3 => true,
         Some(_) => return Err(SYNTAX),
     };
-    carry_out(context, reply, move |server| AdminCommand::Reset {
+    execute(context, reply, move |server| AdminCommand::Reset {
         is_hard,
         has_keys: has_keys(server),
     })
@@ -255,7 +260,7 @@ pub(super) fn set_config_epoch(
     let epoch = u64::try_from(number).ok().filter(|epoch| *epoch <= cluster::EPOCH_MAX);
     let invalid = || Refusal::owned(format!("ERR Invalid config epoch specified: {number}"));
     let epoch = epoch.ok_or_else(invalid)?;
-    carry_out(context, reply, move |_| AdminCommand::SetConfigEpoch(epoch))
+    execute(context, reply, move |_| AdminCommand::SetConfigEpoch(epoch))
 }
 
 pub(super) fn meet(
@@ -286,7 +291,7 @@ pub(super) fn meet(
             String::from_utf8_lossy(&args[3])
         )));
     };
-    carry_out(context, reply, move |_| AdminCommand::Meet { ip, port, bus_port })
+    execute(context, reply, move |_| AdminCommand::Meet { ip, port, bus_port })
 }
 
 /// A slot that moves whole is nothing that single keys may be moved from or to.
@@ -308,7 +313,7 @@ pub(super) fn set_slot(
         "ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP",
     );
     let server = enabled(context)?;
-    if server.cluster.look(|cluster| cluster.is_primary()) == Some(false) {
+    if server.cluster.with_engine(|cluster| cluster.is_primary()) == Some(false) {
         return Err(Refusal::error("ERR Please use SETSLOT only with masters."));
     }
     let slot = parse::slot(&args[2])?;
@@ -327,7 +332,7 @@ pub(super) fn set_slot(
     if let Some(refusal) = whole_move_of(server, slot) {
         return Err(refusal);
     }
-    carry_out(context, reply, move |server| {
+    execute(context, reply, move |server| {
         let has_keys = server.keyspace.population(slot.get()) > 0;
         AdminCommand::SetSlot { slot, change, has_keys }
     })

@@ -37,7 +37,7 @@ const ASKING: ControlCommand = Command {
         summary: "Signals that a cluster client is following an -ASK redirect.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::FAST,
+        flags: Flags::FAST.and(Flags::SESSION),
         categories: &["@connection"],
         ..Spec::BASE
     },
@@ -53,7 +53,7 @@ const READONLY: ControlCommand = Command {
         summary: "Enables read-only queries for a connection to a Redis Cluster replica node.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::SESSION),
         categories: &["@connection"],
         ..Spec::BASE
     },
@@ -69,7 +69,7 @@ const READWRITE: ControlCommand = Command {
         summary: "Enables read-write queries for a connection to a Redis Cluster replica node.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::SESSION),
         categories: &["@connection"],
         ..Spec::BASE
     },
@@ -304,7 +304,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            |context, _, _| tell(context, nodes::nodes),
+            |context, _, _| read_for_client(context, nodes::nodes),
             Spec {
                 name: "NODES",
                 since: "3.0.0",
@@ -317,7 +317,7 @@ const CLUSTER: ControlCommand = Command {
         ),
         rebalance::REBALANCE,
         offered(
-            |context, _, _| tell(context, nodes::replicas),
+            |context, _, _| read_for_client(context, nodes::replicas),
             Spec {
                 name: "REPLICAS",
                 since: "5.0.0",
@@ -395,7 +395,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            |context, _, _| tell(context, shards::shards),
+            |context, _, _| read_for_client(context, shards::shards),
             Spec {
                 name: "SHARDS",
                 since: "7.0.0",
@@ -409,7 +409,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            |context, _, _| tell(context, nodes::replicas),
+            |context, _, _| read_for_client(context, nodes::replicas),
             Spec {
                 name: "SLAVES",
                 since: "3.0.0",
@@ -425,7 +425,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            |context, _, _| tell(context, shards::slots),
+            |context, _, _| read_for_client(context, shards::slots),
             Spec {
                 name: "SLOTS",
                 since: "3.0.0",
@@ -477,22 +477,22 @@ pub(super) fn enabled(context: &Context<'_>) -> Result<&'static Server, Refusal>
 }
 
 /// What looks at the node, which may be in the middle of a write of its file.
-type NodeLook = fn(&Server, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
+type NodeReader = fn(&Server, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
 
-pub(super) fn read(context: &Context<'_>, look: NodeLook) -> Result<Next, Refusal> {
+pub(super) fn read(context: &Context<'_>, reader: NodeReader) -> Result<Next, Refusal> {
     let server = enabled(context)?;
-    Ok(Next::offload(move |_, args, reply| look(server, args, reply)))
+    Ok(Next::offload(move |_, args, reply| reader(server, args, reply)))
 }
 
 /// What tells the same to all, but for ports.
-type ClientLook = fn(&Server, Args<'_>, bool, &mut Reply<'_>) -> Result<(), Refusal>;
+type ClientReader = fn(&Server, Args<'_>, bool, &mut Reply<'_>) -> Result<(), Refusal>;
 
-fn tell(context: &mut Context<'_>, look: ClientLook) -> Result<Next, Refusal> {
+fn read_for_client(context: &mut Context<'_>, reader: ClientReader) -> Result<Next, Refusal> {
     let server = enabled(context)?;
     let is_encrypted = context
         .session()
         .is_ok_and(|session| session.client.live.tls_minor.load(Ordering::Relaxed) > 0);
-    Ok(Next::offload(move |_, args, reply| look(server, args, is_encrypted, reply)))
+    Ok(Next::offload(move |_, args, reply| reader(server, args, is_encrypted, reply)))
 }
 
 fn asking(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {

@@ -12,7 +12,7 @@ use proto::{Args, Reply};
 use crate::server::Server;
 
 pub(super) fn info(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let mut text = server.cluster.look(state).unwrap_or_default();
+    let mut text = server.cluster.with_engine(state).unwrap_or_default();
     let counts = &server.cluster.counts;
     put_counts(&mut text, "sent", &counts.sent);
     put_counts(&mut text, "received", &counts.received);

@@ -67,7 +67,7 @@ pub(super) fn migrate_slots(
     const REPLICA: Refusal =
         Refusal::error("ERR Slot migration can only be used on primary nodes.");
     let server = enabled(context)?;
-    if server.cluster.look(|cluster| cluster.is_primary()) != Some(true) {
+    if server.cluster.with_engine(|cluster| cluster.is_primary()) != Some(true) {
         return Err(REPLICA);
     }
     let mut requests = Vec::new();
@@ -108,7 +108,7 @@ pub(super) fn list(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
         reply.map(12);
         text(reply, "name", &job.name);
         text(reply, "operation", direction);
-        text(reply, "slot_ranges", &told_ranges(&job.slots));
+        text(reply, "slot_ranges", &ranges_text(&job.slots));
         text(reply, "target_node", job.target.as_str());
         text(reply, "source_node", job.source.as_str());
         reply.integer_field("create_time", seconds(job.created_ms));
@@ -127,7 +127,7 @@ pub(super) fn text(reply: &mut Reply<'_>, name: &str, value: &str) {
     reply.bulk(value.as_bytes());
 }
 
-pub(super) fn told_ranges(slots: &SlotSet) -> String {
+pub(super) fn ranges_text(slots: &SlotSet) -> String {
     let ranges = slots.ranges().into_iter().map(|(first, last)| format!("{first}-{last}"));
     ranges.collect::<Vec<_>>().join(" ")
 }
@@ -195,7 +195,7 @@ fn status(server: &Server, id: Option<&[u8]>, reply: &mut Reply<'_>) {
         let operation = if job.direction == MoveDirection::Export { "migrate" } else { "import" };
         reply.map(12);
         text(reply, "id", &job.name);
-        text(reply, "slots", &told_ranges(&job.slots));
+        text(reply, "slots", &ranges_text(&job.slots));
         text(reply, "source", job.source.as_str());
         text(reply, "dest", job.target.as_str());
         text(reply, "operation", operation);
@@ -216,7 +216,7 @@ fn import(server: &'static Server, args: Args<'_>) -> Result<Next, Refusal> {
     }
     Ok(Next::offload(move |_, _, reply| {
         let (source, me) =
-            server.cluster.look(|cluster| source_of(cluster, &slots)).ok_or(SYNTAX)??;
+            server.cluster.with_engine(|cluster| source_of(cluster, &slots)).ok_or(SYNTAX)??;
         let name = SlotMoves::new_name();
         ask_source(server, source, &order(&slots, me, &name))?;
         reply.bulk(name.as_bytes());

@@ -19,7 +19,7 @@ pub(super) fn nodes(
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
     let all = |cluster: &mut Cluster| [cluster.records(), cluster.handshakes()].concat();
-    let records = server.cluster.look(all).unwrap_or_default();
+    let records = server.cluster.with_engine(all).unwrap_or_default();
     let text: String = records.iter().map(|record| line(record, is_encrypted) + "\n").collect();
     reply.verbatim(b"txt", text.as_bytes());
     Ok(())
@@ -40,7 +40,7 @@ pub(super) fn replicas(
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
     let id = known(server, args)?;
-    let records = server.cluster.look(|cluster| cluster.records()).unwrap_or_default();
+    let records = server.cluster.with_engine(|cluster| cluster.records()).unwrap_or_default();
     if records.iter().any(|record| record.id == id && record.primary.is_some()) {
         return Err(Refusal::error("ERR The specified node is not a master"));
     }
@@ -55,7 +55,7 @@ pub(super) fn replicas(
 /// The node that the third argument names.
 fn known(server: &Server, args: Args<'_>) -> Result<NodeId, Refusal> {
     let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
-    let is_known = server.cluster.look(|cluster| cluster.offset(id).is_some());
+    let is_known = server.cluster.with_engine(|cluster| cluster.offset(id).is_some());
     if is_known == Some(true) {
         return Ok(id);
     }
@@ -68,13 +68,14 @@ pub(super) fn failure_reports(
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
     let id = known(server, args)?;
-    let count = server.cluster.look(|cluster| cluster.failure_reports(id)).flatten().unwrap_or(0);
+    let count =
+        server.cluster.with_engine(|cluster| cluster.failure_reports(id)).flatten().unwrap_or(0);
     reply.integer(count as i64);
     Ok(())
 }
 
 pub(super) fn my_id(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let id = server.cluster.look(|cluster| cluster.my_id().to_string()).unwrap_or_default();
+    let id = server.cluster.with_engine(|cluster| cluster.my_id().to_string()).unwrap_or_default();
     reply.bulk(id.as_bytes());
     Ok(())
 }
@@ -84,13 +85,15 @@ pub(super) fn my_shard_id(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let id = server.cluster.look(|cluster| cluster.my_shard().to_string()).unwrap_or_default();
+    let id =
+        server.cluster.with_engine(|cluster| cluster.my_shard().to_string()).unwrap_or_default();
     reply.bulk(id.as_bytes());
     Ok(())
 }
 
 pub(super) fn links(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let links = server.cluster.look(|cluster: &mut Cluster| cluster.links()).unwrap_or_default();
+    let links =
+        server.cluster.with_engine(|cluster: &mut Cluster| cluster.links()).unwrap_or_default();
     let figures = server.cluster.links.lock().unwrap_or_else(PoisonError::into_inner);
     let known: Vec<_> =
         links.iter().filter_map(|(link, id)| Some((link, id, figures.get(link)?))).collect();

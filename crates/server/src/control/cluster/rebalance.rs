@@ -14,7 +14,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::commands::{enabled, offered};
-use super::moves::{text, told_ranges};
+use super::moves::{ranges_text, text};
 use super::parse;
 use crate::cluster::{RebalanceBy, RebalanceOrder, RebalanceRun, Rebalancer};
 use crate::control::context::{Context, ControlCommand, Next};
@@ -178,7 +178,7 @@ fn tell(run: &Arc<RebalanceRun>, reply: &mut Reply<'_>) {
         reply.map(6);
         text(reply, "source", planned.source.as_str());
         text(reply, "target", planned.target.as_str());
-        text(reply, "slot-ranges", &told_ranges(&planned.slots));
+        text(reply, "slot-ranges", &ranges_text(&planned.slots));
         reply.integer_field("figure", planned.figure);
         text(reply, "state", progress.state.name());
         text(reply, "message", &progress.message);

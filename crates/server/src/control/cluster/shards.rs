@@ -19,7 +19,7 @@ struct ShardNode {
 }
 
 fn members(server: &Server) -> Vec<ShardNode> {
-    let members = server.cluster.look(|cluster| {
+    let members = server.cluster.with_engine(|cluster| {
         let records = cluster.records().into_iter();
         let with_offset = records.map(|record| {
             let offset = cluster.offset(record.id).unwrap_or(0);

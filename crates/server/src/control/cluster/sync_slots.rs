@@ -40,7 +40,7 @@ pub(super) fn sync_slots(
     }
     let word = &args[2];
     if is(word, "ESTABLISH") {
-        if server.cluster.look(|cluster| cluster.is_primary()) != Some(true) {
+        if server.cluster.with_engine(|cluster| cluster.is_primary()) != Some(true) {
             return Err(REPLICA);
         }
         return establish(server, context, args, reply);
@@ -51,34 +51,34 @@ pub(super) fn sync_slots(
             "ERR CLUSTER SYNCSLOTS {word} should only be used by slot migration clients"
         ))
     };
-    let brought = context.session()?.brought().map(Arc::clone).ok_or_else(of_nobody)?;
-    let import = brought.as_any().downcast_ref::<SlotImport>().ok_or_else(of_nobody)?;
+    let importing = context.session()?.importing_slots().map(Arc::clone).ok_or_else(of_nobody)?;
+    let import = importing.as_any().downcast_ref::<SlotImport>().ok_or_else(of_nobody)?;
     import.job.note_heard(server);
     let advance = |from, to| import.job.advance(server, from, to).then_some(()).ok_or(UNEXPECTED);
     match word {
-        "ACK" => say(reply, "ACK"),
+        "ACK" => reply_word(reply, "ACK"),
         "SNAPSHOT-EOF" => {
             advance(MoveState::ReceivingSnapshot, MoveState::WaitingForPaused)?;
             check(server, import)?;
-            say(reply, "REQUEST-PAUSE");
+            reply_word(reply, "REQUEST-PAUSE");
         }
         "PAUSED" => {
             advance(MoveState::WaitingForPaused, MoveState::FailoverRequested)?;
             check(server, import)?;
             import.asked_us.store(server.keyspace.clock().monotonic_us(), Ordering::Relaxed);
-            say(reply, "REQUEST-FAILOVER");
+            reply_word(reply, "REQUEST-FAILOVER");
         }
         _ => {
             advance(MoveState::FailoverRequested, MoveState::FailoverGranted)?;
             return Ok(Next::offload_with_locks(move |_, _, _| {
-                brought.as_any().downcast_ref().map_or(Ok(()), |import| claim(server, import))
+                importing.as_any().downcast_ref().map_or(Ok(()), |import| claim(server, import))
             }));
         }
     }
     Ok(Next::Done)
 }
 
-fn say(reply: &mut Reply<'_>, word: &str) {
+fn reply_word(reply: &mut Reply<'_>, word: &str) {
     reply.array(3);
     ["CLUSTER", "SYNCSLOTS", word].into_iter().for_each(|it| reply.bulk(it.as_bytes()));
 }
@@ -89,11 +89,11 @@ fn establish(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    if context.session()?.brought().is_some() {
+    if context.session()?.importing_slots().is_some() {
         return Err(UNEXPECTED);
     }
     let request = read_request(server, args)?;
-    server.cluster.look(|cluster| check_request(cluster, &request)).ok_or(SYNTAX)??;
+    server.cluster.with_engine(|cluster| check_request(cluster, &request)).ok_or(SYNTAX)??;
     let session = context.session()?;
     let client = Some(session.client.id);
     let job = MoveJob::new(server, request, MoveDirection::Import, client);
@@ -101,7 +101,7 @@ fn establish(
         Refusal::error("ERR Slot is already being imported on the target by a different migration")
     })?;
     let import = SlotImport::begin(server.cluster_start(), job);
-    session.bring(Arc::new(import.ok_or(NOT_EMPTY)?));
+    session.import_slots(Arc::new(import.ok_or(NOT_EMPTY)?));
     reply.ok();
     Ok(Next::Done)
 }
@@ -123,7 +123,7 @@ fn read_request(server: &Server, args: Args<'_>) -> Result<MoveRequest, Refusal>
             return Err(SYNTAX);
         }
     }
-    let target = server.cluster.look(|cluster| cluster.my_id()).ok_or(SYNTAX)?;
+    let target = server.cluster.with_engine(|cluster| cluster.my_id()).ok_or(SYNTAX)?;
     let (source, name) = (source.ok_or(SYNTAX)?, name.ok_or(SYNTAX)?);
     if slots.is_empty() {
         return Err(SYNTAX);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: none of them needs a key or another client.
 
-use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
+use commands::declare::{Command, Databases, Flags, Group, Role, Spec, at_least, exactly};
 use engine::clients::registry::client_flags;
 use engine::lane::Lane;
 use engine::session::{Session, StepContext, StepOutcome, Stepwise};
@@ -23,7 +23,7 @@ pub(super) const PING: ControlCommand = Command {
         summary: "Returns the server's liveliness response.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: Flags::FAST.and(Flags::SUBSCRIBED).and(Flags::REPEATABLE),
+        flags: Flags::FAST.and(Flags::SUBSCRIBED).and(Flags::REPEATABLE).and(Flags::LOOKS),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..Spec::BASE
     },
@@ -57,7 +57,11 @@ pub(super) const ECHO: ControlCommand = Command {
         summary: "Returns the given string.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::REPEATABLE),
+        flags: Flags::LOADING
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::REPEATABLE)
+            .and(Flags::LOOKS),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -79,7 +83,12 @@ pub(super) const SELECT: ControlCommand = Command {
         summary: "Changes the selected database.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::REPEATABLE),
+        flags: Flags::LOADING
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::REPEATABLE)
+            .and(Flags::LOOKS),
+        databases: Databases::At(&[1]),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -105,7 +114,7 @@ pub(super) const QUIT: ControlCommand = Command {
         summary: "Closes the connection.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: AT_ANY_TIME.and(Flags::IMMEDIATE).and(Flags::SUBSCRIBED),
+        flags: AT_ANY_TIME.and(Flags::IMMEDIATE).and(Flags::SUBSCRIBED).and(Flags::SESSION),
         deprecated: Some(("7.2.0", "just closing the connection")),
         ..Spec::BASE
     },
@@ -127,7 +136,7 @@ fn quit(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 /// Ends what is left of subscriptions, and says so.
 fn end_listening(lane: &Lane, session: &mut Session, reply: &mut Reply<'_>) {
     if let Some(all) = &mut session.subscriptions {
-        all.remove_all(|| lane.hand_out_letters());
+        all.remove_all(|| lane.deliver_letters());
         session.pass_on(lane.shared, reply);
         session.subscriptions = None;
     }
@@ -144,7 +153,7 @@ impl Stepwise for Silence {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let lane = stride.lane;
         while let Some(all) = &mut stride.session.subscriptions
-            && all.remove_first(|| lane.hand_out_letters())
+            && all.remove_first(|| lane.deliver_letters())
         {
             if stride.is_over() {
                 return StepOutcome::GoesOn;
@@ -171,7 +180,7 @@ pub(super) const RESET: ControlCommand = Command {
         summary: "Resets the connection.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: AT_ANY_TIME.and(Flags::IMMEDIATE).and(Flags::SUBSCRIBED),
+        flags: AT_ANY_TIME.and(Flags::IMMEDIATE).and(Flags::SUBSCRIBED).and(Flags::SESSION),
         ..Spec::BASE
     },
     subcommands: &[],

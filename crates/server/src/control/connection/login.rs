@@ -9,7 +9,7 @@ use std::time::Duration;
 use acl::DEFAULT_USER;
 use base::quote::shown;
 use commands::arguments::is;
-use commands::declare::{Command, Group, Spec, at_least};
+use commands::declare::{Command, Flags, Group, Secrets, Spec, at_least};
 use commands::errors::{SYNTAX, showing};
 use config::Profile;
 use config::settings::HELLO_SERVER_NAME;
@@ -50,8 +50,9 @@ pub(super) const AUTH: ControlCommand = Command {
         summary: "Authenticates the connection.",
         complexity: "O(N) where N is the number of passwords defined for the user",
         arity: at_least(2),
-        flags: AT_ANY_TIME,
+        flags: AT_ANY_TIME.and(Flags::SESSION),
         history: &[("6.0.0", "Added ACL style (username and password).")],
+        secrets: Secrets::From(1),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -94,12 +95,13 @@ pub(super) const HELLO: ControlCommand = Command {
         summary: "Handshakes with the Redis server.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: AT_ANY_TIME,
+        flags: AT_ANY_TIME.and(Flags::SESSION),
         history: &[(
             "6.2.0",
             "`protover` made optional; when called without arguments the command reports the \
                  current connection's context.",
         )],
+        secrets: Secrets::Behind("AUTH", 2),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -33,7 +33,11 @@ pub(super) const PUBSUB: ControlCommand = Command {
 const BASE: Spec = Spec {
     since: "2.8.0",
     group: Group::PubSub,
-    flags: Flags::PUBSUB.and(Flags::LOADING).and(Flags::STALE).and(Flags::REPEATABLE),
+    flags: Flags::PUBSUB
+        .and(Flags::LOADING)
+        .and(Flags::STALE)
+        .and(Flags::REPEATABLE)
+        .and(Flags::LOOKS),
     ..Spec::BASE
 };
 

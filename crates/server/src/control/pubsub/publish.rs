@@ -3,7 +3,7 @@
 //! Invariant: the message is under way to every subscriber when the count is replied; within a
 //! unit it leaves with the unit's changes.
 
-use commands::declare::{Channels, Command, Flags, Group, Spec, exactly};
+use commands::declare::{Channels, Command, Flags, Group, Role, Spec, exactly};
 use commands::{Access, keys};
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::SubscriptionKind;
@@ -31,6 +31,7 @@ const BASE: Spec = Spec {
 pub(crate) const PUBLISH: ControlCommand = Command {
     spec: Spec {
         name: "PUBLISH",
+        role: Role::Publish,
         syntax: "channel message",
         summary: "Posts a message to a channel.",
         complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel \
@@ -45,6 +46,7 @@ pub(crate) const PUBLISH: ControlCommand = Command {
 pub(super) const SPUBLISH: ControlCommand = Command {
     spec: Spec {
         name: "SPUBLISH",
+        role: Role::ShardPublish,
         since: "7.0.0",
         syntax: "shardchannel message",
         summary: "Post a message to a shard channel",
@@ -87,7 +89,7 @@ fn publish(
     Ok(Next::Done)
 }
 
-/// Whether it takes long to look at all patterns, each of which may get a message of its own.
+/// Whether a look at all patterns takes long, each of which may get a message of its own.
 fn has_many_patterns(server: &Server) -> bool {
     /// At 50 to 150 ns for each.
     const MANY: usize = 2000;

@@ -247,7 +247,7 @@ fn end_one(
     reply: &mut Reply<'_>,
 ) {
     if let Some(all) = &mut session.subscriptions {
-        all.remove(kind, name, || lane.hand_out_letters());
+        all.remove(kind, name, || lane.deliver_letters());
         if all.is_empty() {
             session.subscriptions = None;
         }

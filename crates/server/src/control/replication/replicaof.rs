@@ -1,7 +1,8 @@
 //! REPLICAOF: which primary the server follows.
 //!
 //! Invariant: within EXEC the world is let go of, until all of the stream is applied, only where
-//! the transaction has changed nothing yet: no client sees half of it.
+//! the transaction has neither changed nor seen data yet: no client sees half of it. What a
+//! transaction has changed is of the history that ends here, and is recorded before.
 
 use commands::declare::{Command, Flags, Group, Plan, Spec, exactly};
 use engine::runtime::background::wait_for_client;
@@ -66,7 +67,7 @@ fn replicaof(
     let client = describe(server, client, server.keyspace.clock().now_ms());
     let Some(unit) = &mut context.unit else {
         return Ok(Next::offload_with_locks(move |_, _, reply| {
-            let change = RoleChange { target, client: &client, may_let_go: true };
+            let change = RoleChange { target, client: &client, may_release_world: true };
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for_client(server.keyspace, &mut world)?;
             let (world, done) = server.links.replicaof(server, change, world);
@@ -76,9 +77,10 @@ fn replicaof(
         }));
     };
     unit.tx.require_world()?;
-    let may_let_go = !unit.has_changed();
+    let may_release_world = unit.may_release_world();
+    unit.commit_so_far()?;
     let done = unit.tx.lend_world(|world| {
-        let change = RoleChange { target, client: &client, may_let_go };
+        let change = RoleChange { target, client: &client, may_release_world };
         server.links.replicaof(server, change, world)
     });
     reply.simple(done?.text());

@@ -20,7 +20,8 @@ pub(crate) const ROLE: ControlCommand = Command {
             .and(Flags::LOADING)
             .and(Flags::STALE)
             .and(Flags::FAST)
-            .and(Flags::REPEATABLE),
+            .and(Flags::REPEATABLE)
+            .and(Flags::LOOKS),
         categories: &["@admin", "@dangerous"],
         ..Spec::BASE
     },

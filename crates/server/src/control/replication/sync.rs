@@ -3,7 +3,7 @@
 //! Invariant: a client that asks for a sync runs nothing more on its worker; the links answer.
 
 use commands::arguments::is;
-use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::clients::registry::Signal;
 use engine::session::{AskedSync, Blocked, Executed, Suspension};
 use keyspace::Refusal;
@@ -16,13 +16,18 @@ use crate::control::context::{Context, ControlCommand, Next};
 const BASE: Spec = Spec {
     group: Group::Server,
     summary: "An internal command used in replication.",
-    flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::NO_ASYNC_LOADING).and(Flags::NO_MULTI),
+    flags: Flags::ADMIN
+        .and(Flags::NOSCRIPT)
+        .and(Flags::NO_ASYNC_LOADING)
+        .and(Flags::NO_MULTI)
+        .and(Flags::SESSION),
     ..Spec::BASE
 };
 
 pub(super) const PSYNC: ControlCommand = Command {
     spec: Spec {
         name: "PSYNC",
+        role: Role::Psync,
         since: "2.8.0",
         syntax: "replicationid offset",
         arity: at_least(3),
@@ -33,7 +38,7 @@ pub(super) const PSYNC: ControlCommand = Command {
 };
 
 pub(super) const SYNC: ControlCommand = Command {
-    spec: Spec { name: "SYNC", since: "1.0.0", arity: exactly(1), ..BASE },
+    spec: Spec { name: "SYNC", role: Role::Sync, since: "1.0.0", arity: exactly(1), ..BASE },
     subcommands: &[],
     run: |context, args, _| ask(context, args, AskedSync::Sync),
 };
@@ -41,6 +46,7 @@ pub(super) const SYNC: ControlCommand = Command {
 pub(super) const REPLCONF: ControlCommand = Command {
     spec: Spec {
         name: "REPLCONF",
+        role: Role::Replconf,
         since: "3.0.0",
         group: Group::Server,
         summary: "An internal command for configuring the replication stream.",
@@ -50,7 +56,8 @@ pub(super) const REPLCONF: ControlCommand = Command {
             .and(Flags::NOSCRIPT)
             .and(Flags::LOADING)
             .and(Flags::STALE)
-            .and(Flags::ALLOW_BUSY),
+            .and(Flags::ALLOW_BUSY)
+            .and(Flags::SESSION),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -17,6 +17,7 @@ use engine::scripting::library_changes::{Change, Policy};
 use engine::scripting::script_host::Loader;
 use engine::session::Request;
 use engine::session::patience::busy_since_us;
+use engine::table::flag_set::FlagSet;
 use keyspace::Refusal;
 use persist::functions;
 use proto::{Args, Reply};
@@ -86,7 +87,7 @@ const DUMP: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        let state = see_libraries(context)?;
+        let state = libraries_for_reply(context)?;
         reply.bulk(&functions::dump(state.libraries().map(|loaded| loaded.library.source())));
         Ok(Next::Done)
     },
@@ -140,7 +141,7 @@ const LIST: ControlCommand = Command {
         complexity: "O(N) where N is the number of functions",
         arity: at_least(2),
         tips: &["nondeterministic_output_order"],
-        flags: COMMON.flags.and(Flags::REPEATABLE),
+        flags: COMMON.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..COMMON
     },
     subcommands: &[],
@@ -148,7 +149,7 @@ const LIST: ControlCommand = Command {
 };
 
 /// The libraries, for a reply that leaves once what it tells is safe.
-fn see_libraries(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
+fn libraries_for_reply(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
     let (entry, state) = (context.entry, context.server.scripts.libraries.state());
     context.session()?.note_reply(entry, Seen::of_others(state.changed_at()));
     Ok(state)
@@ -167,7 +168,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         }
         at += 1;
     }
-    let state = see_libraries(context)?;
+    let state = libraries_for_reply(context)?;
     let is_chosen = |loaded: &&Arc<LoadedLibrary>| {
         pattern.is_none_or(|pattern| glob::matches(pattern, loaded.library.name(), true))
     };
@@ -232,7 +233,7 @@ const LOAD: ControlCommand = Command {
                 Err(Refusal::Heavy) => {}
                 loaded => {
                     reply.bulk(&loaded?);
-                    see_libraries(context)?;
+                    libraries_for_reply(context)?;
                     return Ok(Next::Done);
                 }
             }
@@ -274,7 +275,7 @@ const RESTORE: ControlCommand = Command {
 /// Whether a change may be made on this thread, where CLIENT PAUSE waits for it: within a unit,
 /// whose beginning was asked for by all gates, or inside a worker's turnstile.
 fn is_for_here(context: &Context<'_>) -> bool {
-    let is_inside = |lane: &Lane| lane.enter_past_gates(|| Flags::WRITE);
+    let is_inside = |lane: &Lane| lane.enter_past_gates(|| FlagSet::of(Flags::WRITE));
     context.unit.is_some() || context.lane().is_ok_and(is_inside)
 }
 
@@ -288,7 +289,7 @@ fn change(
     let server = context.server;
     if is_for_here(context) {
         make(Change { server, args, is_new: true })?;
-        see_libraries(context)?;
+        libraries_for_reply(context)?;
         reply.ok();
         return Ok(Next::Done);
     }
@@ -325,7 +326,7 @@ const STATS: ControlCommand = Command {
         name: "STATS",
         summary: "Returns information about a function during execution.",
         arity: exactly(2),
-        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY).and(Flags::REPEATABLE),
+        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY).and(Flags::REPEATABLE).and(Flags::LOOKS),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         ..COMMON
     },
@@ -337,7 +338,7 @@ const STATS: ControlCommand = Command {
         reply.bulk(b"running_script");
         let now_us = server.keyspace.clock().monotonic_us();
         server.scripts.running.write_oldest_function(now_us, reply);
-        let state = see_libraries(context)?;
+        let state = libraries_for_reply(context)?;
         reply.bulk(b"engines");
         reply.map(1);
         reply.bulk(b"LUA");

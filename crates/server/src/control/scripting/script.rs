@@ -3,7 +3,7 @@
 //! Invariant: what SCRIPT LOAD accepts can be compiled.
 
 use commands::arguments::is;
-use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::scripting::eval::{NO_DEBUGGER, refusal};
 use engine::scripting::interpreter::with_interpreter;
 use engine::session::patience::busy_since_us;
@@ -23,6 +23,7 @@ const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script.");
 
 /// What the subcommands have in common.
 const COMMON: Spec = Spec {
+    role: Role::Script,
     since: "2.6.0",
     group: Group::Scripting,
     complexity: "O(1)",
@@ -33,6 +34,7 @@ const COMMON: Spec = Spec {
 const SCRIPT: ControlCommand = Command {
     spec: Spec {
         name: "SCRIPT",
+        role: Role::Script,
         since: "2.6.0",
         group: Group::Scripting,
         summary: "A container for Lua scripts management commands.",
@@ -85,7 +87,7 @@ const EXISTS: ControlCommand = Command {
                      script is an O(1) operation).",
         arity: at_least(3),
         tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
-        flags: COMMON.flags.and(Flags::REPEATABLE),
+        flags: COMMON.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..COMMON
     },
     subcommands: &[],
@@ -195,7 +197,12 @@ const SHOW: ControlCommand = Command {
     },
 };
 
-const HELP: ControlCommand = help::subcommand(Group::Scripting, "5.0.0", |_, _, reply| {
+const HELP: ControlCommand = {
+    let command = help::subcommand(Group::Scripting, "5.0.0", print_help);
+    Command { spec: Spec { role: Role::Script, ..command.spec }, ..command }
+};
+
+fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     help::help(
         reply,
         "SCRIPT",
@@ -217,4 +224,4 @@ const HELP: ControlCommand = help::subcommand(Group::Scripting, "5.0.0", |_, _, 
         ],
     );
     Ok(Next::Done)
-});
+}

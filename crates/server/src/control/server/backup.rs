@@ -51,7 +51,7 @@ const START: ControlCommand = Command {
         ..ACTS
     },
     subcommands: &[],
-    run: |context, _, _| act(context, Backup::start),
+    run: |context, _, _| offload(context, Backup::start),
 };
 
 const SEAL: ControlCommand = Command {
@@ -61,13 +61,13 @@ const SEAL: ControlCommand = Command {
         ..ACTS
     },
     subcommands: &[],
-    run: |context, _, _| act(context, Backup::seal),
+    run: |context, _, _| offload(context, Backup::seal),
 };
 
 const ABORT: ControlCommand = Command {
     spec: Spec { name: "ABORT", summary: "Cancel a backup that has not been sealed yet.", ..ACTS },
     subcommands: &[],
-    run: |context, _, _| act(context, Backup::abort),
+    run: |context, _, _| offload(context, Backup::abort),
 };
 
 const CLEANUP: ControlCommand = Command {
@@ -77,17 +77,17 @@ const CLEANUP: ControlCommand = Command {
         ..ACTS
     },
     subcommands: &[],
-    run: |context, _, _| act(context, Backup::clean_up),
+    run: |context, _, _| offload(context, Backup::clean_up),
 };
 
-/// Has it done where it may wait.
-fn act(
+/// Has the work done where it may wait.
+fn offload(
     context: &Context<'_>,
-    act: fn(&Backup, &'static Durability) -> Result<(), String>,
+    step: fn(&Backup, &'static Durability) -> Result<(), String>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
     Ok(Next::offload(move |_, _, reply| {
-        act(&server.backup, server).map_err(|why| Refusal::owned(format!("ERR {why}")))?;
+        step(&server.backup, server).map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
         Ok(())
     }))

@@ -3,7 +3,7 @@
 //! Invariant: changes and the writing of the file take turns, on heavy-work threads, so no worker
 //! waits for either.
 
-use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Group, Secrets, Spec, at_least, exactly};
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
 use keyspace::{Count, Refusal};
@@ -47,7 +47,7 @@ const GET: ControlCommand = Command {
         complexity: "O(N) when N is the number of configuration parameters provided",
         arity: at_least(3),
         history: &[("7.0.0", "Added the ability to pass multiple pattern parameters in one call")],
-        flags: ADMIN.flags.and(Flags::REPEATABLE),
+        flags: ADMIN.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..ADMIN
     },
     subcommands: &[],
@@ -76,6 +76,7 @@ const SET: ControlCommand = Command {
         arity: at_least(4),
         tips: ON_ALL_NODES,
         history: &[("7.0.0", "Added the ability to set multiple parameters in one call.")],
+        secrets: Secrets::DirectivesFrom(2),
         ..ADMIN
     },
     subcommands: &[],

@@ -45,7 +45,7 @@ pub(crate) const KEYSTATS: ControlCommand = Command {
     run: container,
 };
 
-const HOT: ControlCommand = Command {
+pub(crate) const HOT: ControlCommand = Command {
     spec: Spec {
         name: "HOT",
         syntax: "[BY <REQUESTS | BYTES | TIME>] [COUNT count]",
@@ -98,7 +98,7 @@ fn big(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<N
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
     Ok(Next::offload(move |lane, _, reply| {
-        let mut keys = server.observed.key_statistics.big.look(server.keyspace, lane, by);
+        let mut keys = server.observed.key_statistics.big.collect(server.keyspace, lane, by);
         keys.truncate(count);
         reply.array(keys.len());
         for big in keys {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::number::parse_i64;
 use commands::arguments::{integer, is};
-use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
+use commands::declare::{Command, Flags, Group, Role, Secrets, Spec, at_least};
 use commands::errors::SYNTAX;
 use commands::keys::{Access, BeginSearch, FindKeys, KeySpec, KeyTail, KeyWord};
 use config::settings::TLS_CLUSTER;
@@ -76,6 +76,7 @@ pub(super) const MIGRATE: ControlCommand = Command {
             ("4.0.7", "Added the `AUTH` option."),
             ("6.0.0", "Added the `AUTH2` option."),
         ],
+        secrets: Secrets::OptionValues,
         ..Spec::BASE
     },
     subcommands: &[],

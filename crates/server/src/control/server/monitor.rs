@@ -18,7 +18,11 @@ pub(super) const MONITOR: ControlCommand = Command {
         group: Group::Server,
         summary: "Listens for all requests received by the server in real-time.",
         arity: exactly(1),
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::SESSION),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -35,7 +35,7 @@ pub(crate) const QUOTA: ControlCommand = Command {
     run: container,
 };
 
-const USERS: ControlCommand = Command {
+pub(crate) const USERS: ControlCommand = Command {
     spec: Spec {
         name: "USERS",
         summary: "Returns what each user took and may take.",
@@ -54,7 +54,7 @@ fn users(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
         reply.map(7);
         reply.bulk(b"user");
         reply.bulk(&name);
-        tell(reply, &account);
+        reply_account(reply, &account);
     }
     Ok(Next::Done)
 }
@@ -83,7 +83,7 @@ fn databases(
     for (database, account) in accounts {
         reply.map(9);
         reply.integer_field("db", database as u64);
-        tell(reply, &account);
+        reply_account(reply, &account);
         reply.integer_field("memory", server.keyspace.database_memory(database) as u64);
         reply.integer_field("memory-max", account.memory_max());
     }
@@ -127,7 +127,7 @@ const LINES: &[&str] = &[
 ];
 
 /// Six pairs of an account: what was taken, what was rejected, and the rates that are limited.
-fn tell(reply: &mut Reply<'_>, account: &Account) {
+fn reply_account(reply: &mut Reply<'_>, account: &Account) {
     for (limit, used) in RATES.into_iter().zip(account.usage()) {
         reply.integer_field(limit.name(), used);
     }

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
-use durability::save::{SaveMode, SaveProgress, Unbegun};
+use durability::save::{SaveMode, SaveProgress, SaveRefused};
 use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
@@ -23,10 +23,10 @@ const REWRITING: Refusal = Refusal::error(
 const NONE_TO_CANCEL: Refusal =
     Refusal::error("ERR Background saving is currently not in progress or scheduled");
 
-fn unbegun(why: Unbegun) -> Refusal {
+fn refusal_of(why: SaveRefused) -> Refusal {
     match why {
-        Unbegun::Busy => IN_PROGRESS,
-        Unbegun::NoThread(why) => Refusal::owned(format!("ERR {why}")),
+        SaveRefused::Busy => IN_PROGRESS,
+        SaveRefused::NoThread(why) => Refusal::owned(format!("ERR {why}")),
     }
 }
 
@@ -53,7 +53,7 @@ fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
     Ok(Next::offload_with_locks(move |_, _, reply| {
         let (sender, progress) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Awaited, Some(sender));
-        begun.map_err(unbegun)?;
+        begun.map_err(refusal_of)?;
         match progress.iter().last() {
             Some(SaveProgress::Over(true)) => {
                 reply.ok();
@@ -110,8 +110,8 @@ fn save_in_background(
     Ok(Next::offload_with_locks(move |_, _, reply| {
         let (sender, progress) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Background, Some(sender));
-        begun.map_err(unbegun)?;
-        // Where it fails before its cut, the log and INFO say so, as they do of a later failure.
+        begun.map_err(refusal_of)?;
+        // A save that fails before its cut is told by the log and INFO, as a later failure is.
         if progress.recv() == Ok(SaveProgress::Busy) {
             return Err(BUSY);
         }
@@ -142,7 +142,11 @@ pub(super) const LASTSAVE: ControlCommand = Command {
         summary: "Returns the Unix timestamp of the last successful save to disk.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::REPEATABLE),
+        flags: Flags::LOADING
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::REPEATABLE)
+            .and(Flags::LOOKS),
         categories: &["@admin", "@dangerous"],
         tips: &["nondeterministic_output"],
         ..Spec::BASE

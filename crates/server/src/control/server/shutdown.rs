@@ -89,15 +89,15 @@ fn shut_down(
         reply.ok();
         return Ok(Next::Done);
     };
-    // Where it succeeds, the end of the connection is the answer.
+    // An end that succeeds is answered by the end of the connection.
     if how.nosave {
         return Ok(Next::offload(move |_, _, _| {
-            server.shutdown.carry_out(server, how).map_err(|_| FAILED)
+            server.shutdown.execute(server, how).map_err(|_| FAILED)
         }));
     }
     Ok(Next::offload_with_locks(move |_, _, _| {
         outlast_scripts(server)?;
-        server.shutdown.carry_out(server, how).map_err(|_| FAILED)
+        server.shutdown.execute(server, how).map_err(|_| FAILED)
     }))
 }
 

@@ -16,7 +16,11 @@ pub(super) const TIME: ControlCommand = Command {
         summary: "Returns the server time.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::REPEATABLE),
+        flags: Flags::LOADING
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::REPEATABLE)
+            .and(Flags::LOOKS),
         tips: &["nondeterministic_output"],
         ..Spec::BASE
     },

@@ -10,7 +10,7 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::{NEGATIVE_TIMEOUT, NOT_A_WHOLE_TIMEOUT, NOT_POSITIVE, TIMEOUT_OUT_OF_RANGE};
 use durability::aof::Phase;
 use durability::waitaof::{NO_FILE, is_in_file, is_on_replicas, reply_copies};
-use engine::session::{Blocked, Copies, Executed, Safety, Suspension};
+use engine::session::{AckWait, Blocked, Copies, Executed, Suspension};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -103,7 +103,7 @@ fn await_copies(
         return Next::Done;
     }
     let ran = Executed::begun(context.entry, args);
-    let blocked = Blocked::on_copies(ran, timeout, Safety::new(lsn, awaited));
+    let blocked = Blocked::on_copies(ran, timeout, AckWait::new(lsn, awaited));
     Next::Wait(Suspension::Blocked(Box::new(blocked)))
 }
 

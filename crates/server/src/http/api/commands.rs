@@ -14,14 +14,14 @@ pub(super) fn list(server: &HttpState) -> String {
     let entries = server.table.entries().iter().flat_map(|top| {
         // A container has nothing to run but its subcommands.
         let family = top.family().skip(usize::from(!top.subcommands.is_empty()));
-        family.map(move |entry| told(top, entry))
+        family.map(describe)
     });
     array(entries)
 }
 
-fn told(top: &CommandEntry, entry: &CommandEntry) -> String {
+fn describe(entry: &CommandEntry) -> String {
     let spec = entry.spec;
-    let rights = match permission(top, entry) {
+    let rights = match permission(entry) {
         Permission::Reads => "read",
         Permission::Changes => "write",
         Permission::Never(_) => "never",

@@ -33,82 +33,6 @@ pub(super) enum Permission {
     Never(&'static str),
 }
 
-/// Commands beside the data that only look.
-const LOOKS: &[&str] = &[
-    "acl|cat",
-    "acl|dryrun",
-    "acl|getuser",
-    "acl|list",
-    "acl|log",
-    "acl|users",
-    "acl|whoami",
-    "client|getname",
-    "client|id",
-    "client|info",
-    "client|list",
-    "command",
-    "command|count",
-    "command|docs",
-    "command|getkeys",
-    "command|getkeysandflags",
-    "command|info",
-    "command|list",
-    "config|get",
-    "echo",
-    "function|list",
-    "function|stats",
-    "info",
-    "lastsave",
-    "latency|doctor",
-    "latency|graph",
-    "latency|histogram",
-    "latency|history",
-    "latency|latest",
-    "lolwut",
-    "memory|doctor",
-    "memory|malloc-stats",
-    "memory|stats",
-    "memory|usage",
-    "module|list",
-    "ping",
-    "pubsub|channels",
-    "pubsub|numpat",
-    "pubsub|numsub",
-    "pubsub|shardchannels",
-    "pubsub|shardnumsub",
-    "role",
-    "script|exists",
-    "select",
-    "slowlog|get",
-    "slowlog|len",
-    "time",
-];
-
-/// Commands that mean something to a session that goes on, or to the far end of a connection.
-const OF_SESSIONS: &[&str] = &[
-    "asking",
-    "auth",
-    "client|caching",
-    "client|reply",
-    "client|setinfo",
-    "client|setname",
-    "client|tracking",
-    "discard",
-    "exec",
-    "hello",
-    "monitor",
-    "multi",
-    "psync",
-    "quit",
-    "readonly",
-    "readwrite",
-    "replconf",
-    "reset",
-    "sync",
-    "unwatch",
-    "watch",
-];
-
 /// `/api/command`: the command stands in the body, as redis-cli would read it.
 pub(super) async fn run(caller: &Caller, query: &Query, body: Incoming) -> Result<String, Failure> {
     let database = database(query)?;
@@ -137,8 +61,7 @@ fn check(caller: &Caller, words: &Words) -> Result<(), Failure> {
         return refuse("The directive http-commands allows no commands here.".to_owned());
     }
     let Ok(entry) = server.table.resolve(args.as_args()) else { return Ok(()) };
-    let top = server.table.find(&words[0]).expect("the command was resolved");
-    match permission(top, entry) {
+    match permission(entry) {
         Permission::Reads => (),
         Permission::Changes if allowed == HttpCommands::All => (),
         Permission::Changes => {
@@ -156,32 +79,21 @@ fn check(caller: &Caller, words: &Words) -> Result<(), Failure> {
 }
 
 /// What the console may do with a command.
-pub(super) fn permission(top: &CommandEntry, entry: &CommandEntry) -> Permission {
-    let name = declared_name(top, entry);
+pub(super) fn permission(entry: &CommandEntry) -> Permission {
     let flags = entry.spec.flags;
     let reads_streams = entry.spec.group == Group::Stream;
     if flags.has(Flags::BLOCKING) && !reads_streams || flags.has(Flags::UNITLESS) {
         return Permission::Never("A command that waits is nothing for the console.");
     }
-    if OF_SESSIONS.contains(&&*name) || entry.answers_with_messages() {
+    if flags.has(Flags::SESSION) || entry.answers_with_messages() {
         return Permission::Never(
             "A command for a session that goes on is nothing for the console.",
         );
     }
-    let is_help = entry.spec.name == "HELP";
     let only_reads = flags.has(Flags::READONLY) && !entry.may_write();
-    match only_reads || is_help || LOOKS.contains(&&*name) {
+    match only_reads || flags.has(Flags::LOOKS) {
         true => Permission::Reads,
         false => Permission::Changes,
-    }
-}
-
-/// The name by which a command was declared, `container|subcommand` for a subcommand.
-fn declared_name(top: &CommandEntry, entry: &CommandEntry) -> String {
-    let name = entry.spec.name.to_ascii_lowercase();
-    match top.id == entry.id {
-        true => name,
-        false => format!("{}|{name}", top.spec.name.to_ascii_lowercase()),
     }
 }
 
@@ -189,33 +101,39 @@ fn declared_name(top: &CommandEntry, entry: &CommandEntry) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{LOOKS, OF_SESSIONS, Permission, declared_name, permission};
+    use engine::table::command_table::CommandEntry;
+
+    use super::{Permission, permission};
     use crate::start::test_server;
 
     fn permissions() -> BTreeMap<String, Permission> {
-        let tops = test_server().table.entries().iter();
-        let all = tops.flat_map(|top| top.family().map(move |entry| (top, entry)));
-        all.map(|(top, entry)| (declared_name(top, entry), permission(top, entry))).collect()
-    }
-
-    #[test]
-    fn every_command_that_is_named_here_is_there() {
-        let there = permissions();
-        let missing: Vec<_> =
-            LOOKS.iter().chain(OF_SESSIONS).filter(|name| !there.contains_key(**name)).collect();
-        assert!(missing.is_empty(), "{missing:?}");
+        let entries = test_server().table.entries().iter();
+        let all = entries.flat_map(CommandEntry::family);
+        all.map(|entry| (entry.full_name.clone(), permission(entry))).collect()
     }
 
     #[test]
     fn what_changes_or_waits_is_no_read() {
         let there = permissions();
-        for name in ["get", "xread", "scan", "eval_ro", "client|list", "acl|help", "object|freq"] {
+        for name in "get xread scan eval_ro object|freq object|help acl|help client|list \
+             client|id config|get slowlog|get command command|docs pubsub|numsub acl|log \
+             acl|getuser function|list script|exists memory|usage memory|stats \
+             latency|graph module|list info ping role select time"
+            .split(' ')
+        {
             assert_eq!(there[name], Permission::Reads, "{name}");
         }
-        for name in ["set", "eval", "flushall", "config|set", "xreadgroup", "debug", "shutdown"] {
+        for name in "set eval flushall config|set xreadgroup debug shutdown client|kill \
+             acl|setuser script|flush slowlog|reset publish cluster|info"
+            .split(' ')
+        {
             assert_eq!(there[name], Permission::Changes, "{name}");
         }
-        for name in ["blpop", "subscribe", "monitor", "wait", "multi", "client|reply", "sync"] {
+        for name in "blpop subscribe monitor wait migrate multi exec discard watch unwatch \
+             client|reply client|setname client|tracking auth hello reset quit sync psync \
+             replconf asking readonly"
+            .split(' ')
+        {
             assert!(matches!(there[name], Permission::Never(_)), "{name}");
         }
     }

@@ -68,12 +68,16 @@ async fn answer_or_fail(
         return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, why));
     }
     let caller = Caller::new(server, ends, user);
-    let told = tell(&caller, path, request).await;
+    let told = respond(&caller, path, request).await;
     caller.sessions_over().await;
     told
 }
 
-async fn tell(caller: &Caller, path: &str, request: Request<Incoming>) -> Result<String, Failure> {
+async fn respond(
+    caller: &Caller,
+    path: &str,
+    request: Request<Incoming>,
+) -> Result<String, Failure> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
     match path {
         "info" => figures::info(caller),

@@ -17,7 +17,7 @@ pub struct MetricFamily {
     pub labels: Vec<&'static str>,
     /// The field of INFO that it is read from; empty where that is none.
     pub field: String,
-    /// What it is.
+    /// What the family's figures are.
     pub help: &'static str,
 }
 

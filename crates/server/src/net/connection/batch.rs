@@ -58,7 +58,7 @@ impl Connection {
     /// Executes what is there, or reads more.
     pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
         if self.worker.is_turn_over() {
-            self.worker.give_way(cx.waker());
+            self.worker.yield_turn(cx.waker());
             return StepEnd::Wait;
         }
         if self.has_requests() {
@@ -76,7 +76,7 @@ impl Connection {
             let count = match self.stream.poll_read(cx, buffer) {
                 Poll::Pending => return StepEnd::Wait,
                 Poll::Ready(Err(_)) => return StepEnd::End,
-                Poll::Ready(Ok(0)) => return self.hear_end(),
+                Poll::Ready(Ok(0)) => return self.end_of_input(),
                 Poll::Ready(Ok(count)) => count,
             };
             self.note_read(count);
@@ -137,7 +137,7 @@ impl Connection {
         let count = match self.stream.poll_read_more(cx, &mut self.input) {
             Poll::Pending => return StepEnd::Wait,
             Poll::Ready(Err(_)) => return StepEnd::End,
-            Poll::Ready(Ok(0)) => return self.hear_end(),
+            Poll::Ready(Ok(0)) => return self.end_of_input(),
             Poll::Ready(Ok(count)) => count,
         };
         self.note_read(count);
@@ -183,7 +183,7 @@ impl Connection {
             Some(leaving) => {
                 self.input = input[start + consumed..].to_vec();
                 self.executed = 0;
-                leaving.set_out(input);
+                leaving.submit(input);
             }
             None => self.put_back(input, start + consumed),
         }
@@ -255,7 +255,7 @@ impl Connection {
                 {
                     return StepEnd::End;
                 }
-                self.worker.give_way(cx.waker());
+                self.worker.yield_turn(cx.waker());
                 StepEnd::Wait
             }
         }
@@ -268,7 +268,7 @@ impl Connection {
             self.place = DeferralState::Joining;
         }
         if self.stream.poll_readable(cx).is_ready() {
-            self.worker.give_way(cx.waker());
+            self.worker.yield_turn(cx.waker());
         }
     }
 
@@ -344,7 +344,7 @@ impl Connection {
     #[inline]
     fn receive_messages(&mut self, output: &mut Output) {
         if self.session.is_listener() && !output.is_streaming() {
-            self.worker.hand_out_letters();
+            self.worker.deliver_letters();
             let begun = output.appended();
             let mut reply = Reply::new(output, self.session.resp);
             self.session.pass_on(self.worker.server, &mut reply);

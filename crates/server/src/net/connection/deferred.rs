@@ -39,7 +39,7 @@ impl Connection {
         {
             return false;
         }
-        let Some(found) = self.look_at(data) else { return false };
+        let Some(found) = self.peek_request(data) else { return false };
         worker.server.keyspace.prefetch_locks(found.location.as_slice());
         let length = data.len() as u16;
         self.deferred = Some(worker.deferred.keep(found, self.session.database, length));
@@ -47,7 +47,7 @@ impl Connection {
     }
 
     /// What the request there is is about, if it is one and nothing else.
-    fn look_at(&self, data: &[u8]) -> Option<Found> {
+    fn peek_request(&self, data: &[u8]) -> Option<Found> {
         let server = self.worker.server;
         if let Some(state) = &self.session.memcached {
             if state.watch.is_some() || state.is_incomplete {

@@ -38,7 +38,7 @@ struct Watermark {
     tells: Tells,
     /// Whether more of that reply was still to be made.
     is_long: bool,
-    /// Whether it waits for the snapshot file, too.
+    /// Whether the replies wait for the snapshot file, too.
     awaits_file: bool,
 }
 
@@ -172,7 +172,7 @@ impl Connection {
         if lost.peek().is_none() {
             return;
         }
-        let (doubt, mut line) = (server.journal.doubt(), Output::new());
+        let (doubt, mut line) = (server.journal.unknown_outcome(), Output::new());
         let (is_silent, has_lines) = match &self.session.memcached {
             None => {
                 server.refuse(&doubt, &mut Reply::new(&mut line, Resp::Two));
@@ -195,7 +195,7 @@ impl Connection {
             told.extend(Some(reply).filter(|reply| !reply.is_empty()));
         }
         if cut.is_some() {
-            output.leave_off();
+            output.discard_source();
             self.session.close();
         }
         let cut = cut.filter(|rest| !rest.is_empty());

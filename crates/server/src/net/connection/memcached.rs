@@ -28,7 +28,7 @@ use crate::net::worker::Worker;
 /// A request that is not executed yet.
 struct ParsedRequest<'a> {
     request: Request<'a>,
-    /// Behind it.
+    /// Where the input goes on behind the request.
     end: usize,
     /// The parser behind it.
     parser: Parser,

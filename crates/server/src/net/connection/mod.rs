@@ -44,7 +44,9 @@ use engine::clients::mailbox::IN_TRANSIT;
 use engine::clients::multicast::migrate;
 use engine::clients::registry::{PendingSignals, Signal, client_flags};
 use engine::runtime::panics::contain;
-use engine::session::life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, StepEnd, Waits};
+use engine::session::life::{
+    Body, Disconnected, Incoming, Outgoing, ReadOutcome, Rest, SessionStatus, StepEnd, Waits,
+};
 use engine::session::{self, Session, Suspension};
 
 /// A connection being served.
@@ -153,7 +155,7 @@ impl Connection {
         match session::life::live(self, cx) {
             Rest::Waits => Poll::Pending,
             Rest::Over => Poll::Ready(Exit::Closed),
-            Rest::Moves => Poll::Ready(self.depart()),
+            Rest::Moves => Poll::Ready(self.detach()),
         }
     }
 
@@ -163,10 +165,10 @@ impl Connection {
     }
 
     /// Packs up for another worker, whatever it waits for.
-    fn depart(&mut self) -> Exit {
+    fn detach(&mut self) -> Exit {
         self.undefer();
         let (server, client) = (self.worker.server, &self.session.client);
-        let settle = || self.worker.hand_out_letters();
+        let settle = || self.worker.deliver_letters();
         let subscriber_sets = subscriber_sets_of(server, &self.session);
         migrate(subscriber_sets, &server.mailboxes, client, IN_TRANSIT, settle);
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
@@ -190,8 +192,8 @@ impl Connection {
 
 impl Body for Connection {
     #[inline]
-    fn sight(&self) -> Sight {
-        Sight {
+    fn status(&self) -> SessionStatus {
+        SessionStatus {
             wait: self.suspension.wait(),
             outgoing: self.outgoing(),
             incoming: Incoming::of(self.has_requests(), self.has_ended),
@@ -205,7 +207,7 @@ impl Body for Connection {
         self.session.client.asked()
     }
 
-    fn has_heeded(&mut self, signal: Signal) {
+    fn clear_signal(&mut self, signal: Signal) {
         self.session.client.take(signal);
     }
 
@@ -243,16 +245,16 @@ impl Body for Connection {
         self.keep_output(output);
     }
 
-    fn write(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Gone>> {
+    fn write(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Disconnected>> {
         self.undefer();
         if self.output.is_none() || self.gathers() {
             return Poll::Ready(Ok(()));
         }
-        self.flush(cx).map_err(|_| Gone)
+        self.flush(cx).map_err(|_| Disconnected)
     }
 
     #[cold]
-    fn owes_too_much(&mut self) -> bool {
+    fn is_over_output_limit(&mut self) -> bool {
         let (server, client) = (self.worker.server, &self.session.client);
         if self.is_overfull() {
             output_limit::record(server, client, self.worker.now_ms());
@@ -266,7 +268,7 @@ impl Body for Connection {
         output_limit::is_exceeded(server, client, owed, self.worker.now_ms())
     }
 
-    fn hear(&mut self, cx: &mut TaskContext<'_>) -> Heard {
+    fn read_input(&mut self, cx: &mut TaskContext<'_>) -> ReadOutcome {
         self.take_bytes(cx)
     }
 
@@ -292,8 +294,8 @@ impl Body for Connection {
         self.is_cut_off = true;
     }
 
-    fn leave(&mut self) {
-        self.give_up_wait();
+    fn tear_down(&mut self) {
+        self.cancel_wait();
         if let Some(all) = self.session.subscriptions.take() {
             if all.end_elsewhere() {
                 self.worker.server.threads.background.spawn(move |_| drop(all));
@@ -377,7 +379,7 @@ impl Connection {
         self.worker.end_turn();
         let driven = driven.unwrap_or_else(|_| {
             self.worker.server.note_panic(self.session.client.id);
-            self.leave();
+            self.tear_down();
             Poll::Ready(Exit::Closed)
         });
         if driven.is_ready() {
@@ -414,13 +416,13 @@ impl Connection {
         !self.session.closing && !self.outgoing().is_much()
     }
 
-    /// Whether it is to go on though its client has nothing new to say.
+    /// Whether the session is to go on though its client has nothing new to say.
     fn has_more(&self) -> bool {
         self.session.closing || self.has_requests() || !matches!(self.suspension, Suspension::None)
     }
 
     /// Ends the session after a panic in its second turn.
-    pub(crate) fn give_up(&self) {
+    pub(crate) fn abort(&self) {
         let client = &self.session.client;
         self.worker.server.note_panic(client.id);
         client.ask(Signal::Kill);

@@ -15,7 +15,7 @@ impl Connection {
     /// Takes the next step, if the session's turn is not over.
     pub(super) fn take_step(&mut self, cx: &mut TaskContext<'_>, mut steps: Box<Steps>) -> StepEnd {
         if self.worker.is_turn_over() {
-            self.worker.give_way(cx.waker());
+            self.worker.yield_turn(cx.waker());
             self.suspension = Suspension::Steps(steps);
             return StepEnd::Wait;
         }
@@ -28,7 +28,7 @@ impl Connection {
         self.worker.note_turn(0);
         match progress {
             StepOutcome::GoesOn => {
-                self.worker.give_way(cx.waker());
+                self.worker.yield_turn(cx.waker());
                 self.suspension = Suspension::Steps(steps);
                 return StepEnd::Wait;
             }

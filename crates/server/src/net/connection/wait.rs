@@ -16,12 +16,13 @@ use durability::waitaof;
 use engine::admission::{acl_check, redirection};
 use engine::clients::registry::{Signal, client_flags};
 use engine::commit::accounting;
+use engine::observe::execution::Execution;
 use engine::session::Grant;
 use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, StepEnd, Waits};
 use engine::session::timer::{Timer, is_due};
+use engine::session::{AckWait, Blocked, Copies, Recheck};
 use engine::session::{AfterOffload, Departures, Executed, OffloadResult, Parked, Suspension};
-use engine::session::{Blocked, Copies, Recheck, Safety};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
@@ -87,7 +88,7 @@ impl Waits for Connection {
         }
     }
 
-    fn has_leave(&mut self, cx: &mut TaskContext<'_>) -> bool {
+    fn may_begin(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let server = self.worker.server;
         let may_begin = match &mut self.suspension {
             Suspension::Pause => {
@@ -104,18 +105,18 @@ impl Waits for Connection {
         may_begin
     }
 
-    fn take_served(&mut self) -> bool {
+    fn reply_served(&mut self) -> bool {
         self.session.client.take(Signal::Served);
         let Some(served) = self.place().and_then(KeyWait::outcome) else { return false };
         self.pass_on_served(served);
         true
     }
 
-    fn take_safety(&mut self, cx: &mut TaskContext<'_>) -> bool {
+    fn reply_acknowledged(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let (server, resp) = (self.worker.server, self.session.resp);
         let Suspension::Blocked(blocked) = &mut self.suspension else { return false };
-        let Some(safety) = &mut blocked.safety else { return false };
-        let needs_file = matches!(safety.awaited, Copies::Synced { here: true, .. });
+        let Some(ack_wait) = &mut blocked.ack_wait else { return false };
+        let needs_file = matches!(ack_wait.awaited, Copies::Synced { here: true, .. });
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
         if needs_file && server.aof.phase() == Phase::Off {
@@ -123,11 +124,11 @@ impl Waits for Connection {
             blocked.ran.failed = true;
         } else {
             // Each is to know that it is waited for.
-            let are_copied = are_copied(safety, server, cx);
-            if !are_copied || needs_file && !is_safe(safety, server, cx) {
+            let are_copied = are_copied(ack_wait, server, cx);
+            if !are_copied || needs_file && !is_safe(ack_wait, server, cx) {
                 return false;
             }
-            waitaof::reply_copies(server, safety.lsn, safety.awaited, &mut reply);
+            waitaof::reply_copies(server, ack_wait.lsn, ack_wait.awaited, &mut reply);
         }
         self.end_wait(output);
         true
@@ -164,7 +165,7 @@ impl Waits for Connection {
     }
 
     fn withdraw(&mut self) -> bool {
-        self.place().is_none_or(KeyWait::give_up)
+        self.place().is_none_or(KeyWait::cancel)
     }
 
     fn end_event(&mut self, end: EventEnd) {
@@ -172,14 +173,15 @@ impl Waits for Connection {
         let Suspension::Blocked(blocked) = &mut self.suspension else { return };
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
-        match (end, &blocked.safety) {
+        match (end, &blocked.ack_wait) {
             (EventEnd::Refused(refusal), _) => {
                 server.refuse(&refusal, &mut reply);
-                return self.leave_refused(output);
+                return self.finish_refused(output);
             }
             (EventEnd::Unblocked { with_error: true }, _) => {
                 let client = &self.session.client;
-                match client.has_flag(client_flags::DEMOTED) {
+                let is_demoted = blocked.place.as_ref().is_some_and(KeyWait::is_demoted);
+                match is_demoted || client.has_flag(client_flags::DEMOTED) {
                     true => {
                         client.set_flag(client_flags::DEMOTED, false);
                         server.refuse(&DEMOTED, &mut reply);
@@ -189,8 +191,8 @@ impl Waits for Connection {
                 }
                 blocked.ran.failed = true;
             }
-            (_, Some(safety)) => {
-                waitaof::reply_copies(server, safety.lsn, safety.awaited, &mut reply);
+            (_, Some(ack_wait)) => {
+                waitaof::reply_copies(server, ack_wait.lsn, ack_wait.awaited, &mut reply);
             }
             (_, None) => (blocked.on_timeout)(&mut reply),
         }
@@ -203,7 +205,7 @@ impl Waits for Connection {
         }
     }
 
-    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
+    fn recheck_if_due(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
         let Suspension::Blocked(blocked) = &mut self.suspension else {
             return StepEnd::Again;
         };
@@ -235,7 +237,7 @@ impl Waits for Connection {
         StepEnd::Again
     }
 
-    fn give_up_wait(&mut self) {
+    fn cancel_wait(&mut self) {
         if let Suspension::Blocked(blocked) = self.take_suspension() {
             self.session.client.set_flag(client_flags::BLOCKED, false);
             self.leave_queues(*blocked);
@@ -267,18 +269,18 @@ impl Waits for Connection {
 
 /// Whether as many replicas have what was written as are wanted; if not, the session is woken when
 /// one says something new.
-fn are_copied(safety: &mut Safety, server: &Network, cx: &TaskContext<'_>) -> bool {
-    let are_copied = || waitaof::is_on_replicas(server, safety.lsn, safety.awaited);
+fn are_copied(ack_wait: &mut AckWait, server: &Network, cx: &TaskContext<'_>) -> bool {
+    let are_copied = || waitaof::is_on_replicas(server, ack_wait.lsn, ack_wait.awaited);
     if are_copied() {
         return true;
     }
-    let is_first = !std::mem::replace(&mut safety.asks, true);
+    let is_first = !std::mem::replace(&mut ack_wait.asks, true);
     server.journal.replica_acks.wait(cx.waker(), is_first);
-    waitaof::is_on_replicas(server, safety.lsn, safety.awaited)
+    waitaof::is_on_replicas(server, ack_wait.lsn, ack_wait.awaited)
 }
 
 /// Whether what was written is safe; if not, the session is woken when it is.
-fn is_safe(safety: &mut Safety, server: &Network, cx: &TaskContext<'_>) -> bool {
+fn is_safe(ack_wait: &mut AckWait, server: &Network, cx: &TaskContext<'_>) -> bool {
     let journal = &server.journal;
     if !server.aof.is_relied_on() {
         journal.wait_for_durable_reader(cx.waker());
@@ -287,10 +289,10 @@ fn is_safe(safety: &mut Safety, server: &Network, cx: &TaskContext<'_>) -> bool 
             return false;
         }
     }
-    let is_safe = safety.lsn <= journal.safe()
+    let is_safe = ack_wait.lsn <= journal.safe()
         // Once in line it stays there until it is safe.
-        || !safety.is_queued && !journal.wait_for_safety(safety.lsn, cx.waker());
-    safety.is_queued = true;
+        || !ack_wait.is_queued && !journal.wait_for_safety(ack_wait.lsn, cx.waker());
+    ack_wait.is_queued = true;
     is_safe
 }
 
@@ -317,19 +319,19 @@ impl Drop for Apart {
 }
 
 impl Connection {
-    /// What it waited for, with which its timer goes.
+    /// What the session waited for, with which its timer goes.
     fn take_suspension(&mut self) -> Suspension {
         self.timer = SessionTimer::default();
         std::mem::replace(&mut self.suspension, Suspension::None)
     }
 
-    /// What it waits for, if that is an event.
+    /// What the session waits for, if that is an event.
     fn blocked(&self) -> Option<&Blocked> {
         let Suspension::Blocked(blocked) = &self.suspension else { return None };
         Some(blocked)
     }
 
-    /// Where it stands in queues of keys, if it does.
+    /// Where the session stands in queues of keys, if it does.
     fn place(&self) -> Option<&KeyWait> {
         self.blocked()?.place.as_ref()
     }
@@ -383,7 +385,7 @@ impl Connection {
         suspension: fn(oneshot::Receiver<OffloadResult>) -> Suspension,
     ) -> StepEnd {
         let program = done.ran.program.as_mut();
-        if program.is_none_or(|it| it.book_next(&self.worker, &mut self.session)) {
+        if program.is_none_or(|it| it.charge_next(&self.worker, &mut self.session)) {
             engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);
             self.pass_on_result(done);
             return StepEnd::Again;
@@ -392,7 +394,7 @@ impl Connection {
         let (sender, receiver) = oneshot::channel();
         let _ = sender.send(done);
         self.suspension = suspension(receiver);
-        self.worker.give_way(cx.waker());
+        self.worker.yield_turn(cx.waker());
         StepEnd::Wait
     }
 
@@ -427,7 +429,7 @@ impl Connection {
         let keyspace = self.worker.server.keyspace;
         let mut output = self.output();
         let begun = output.appended();
-        self.session.heed_answer(|| reply.front());
+        self.session.check_import_answer(|| reply.front());
         // EXEC has left out itself what its client does not want.
         let is_made = ran.entry.spec.role == Role::Exec || ran.entry.answers_with_messages();
         if self.session.replies() || is_made {
@@ -445,13 +447,13 @@ impl Connection {
     fn charge(&mut self, ran: &mut Executed, reply_bytes: u64) {
         let worker = &*self.worker;
         if let Some(program) = &mut ran.program {
-            program.leave(&mut self.session);
+            program.detach(&mut self.session);
             program.charge(ran.args.as_args(), worker, &mut self.session);
         }
         let (session, args) = (&self.session, ran.args.as_args());
         let (database, entry) = (session.database, ran.entry);
-        accounting::account(worker, session, entry, args, ran.micros, reply_bytes);
-        accounting::bill(worker, session, args.extent(), reply_bytes, ran.micros);
+        let execution = Execution { entry, args, micros: ran.micros, reply_bytes };
+        accounting::account_request(worker, session, execution);
         accounting::feed_monitors(worker, session, database, entry, args);
         if ran.failed {
             worker.server.observed.stats.failed(worker.number, entry.id);
@@ -466,7 +468,7 @@ impl Connection {
             blocked.ran.failed = served.answer == ServedWith::Error;
         }
         if served.answer == ServedWith::Refusal {
-            return self.leave_refused(served.output);
+            return self.finish_refused(served.output);
         }
         self.end_wait(served.output);
     }
@@ -489,25 +491,27 @@ impl Connection {
     fn end_wait(&mut self, reply: Output) {
         let Some(Blocked { ran, .. }) = self.blocked() else { return };
         let Executed { entry, args, micros, failed, .. } = ran;
-        let (worker, bytes) = (&*self.worker, reply.len() as u64 + reply.bytes_to_come());
-        accounting::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
-        accounting::bill(worker, &self.session, args.as_args().extent(), bytes, *micros);
+        let (worker, args, micros) = (&*self.worker, args.as_args(), *micros);
+        let reply_bytes = reply.len() as u64 + reply.bytes_to_come();
+        let execution = Execution { entry, args, micros, reply_bytes };
+        // Monitors were told when the wait began.
+        accounting::account_request(worker, &self.session, execution);
         if *failed {
             worker.server.observed.stats.failed(worker.number, entry.id);
         }
-        self.leave_wait(reply);
+        self.finish_event(reply);
     }
 
     /// The command has not run, and is over with this refusal.
-    fn leave_refused(&mut self, reply: Output) {
+    fn finish_refused(&mut self, reply: Output) {
         if let Some(blocked) = self.blocked() {
             self.worker.server.observed.stats.rejected(self.worker.number, blocked.ran.entry.id);
         }
-        self.leave_wait(reply);
+        self.finish_event(reply);
     }
 
     /// The wait for an event is over with this reply.
-    fn leave_wait(&mut self, reply: Output) {
+    fn finish_event(&mut self, reply: Output) {
         let client = &self.session.client;
         client.set_flag(client_flags::BLOCKED, false);
         self.forget_unblock();

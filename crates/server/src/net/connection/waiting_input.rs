@@ -18,7 +18,7 @@ use std::task::{Context as TaskContext, Poll};
 use config::settings::CLIENT_QUERY_BUFFER_LIMIT;
 use engine::runtime::lanes::READ_SIZE;
 use engine::session::PendingInput;
-use engine::session::life::{Heard, StepEnd};
+use engine::session::life::{ReadOutcome, StepEnd};
 
 use super::{Connection, Suspension};
 
@@ -29,10 +29,10 @@ const READ_LEAST: usize = 512;
 /// grows.
 const INPUT_MOST: usize = 1 << 20;
 
-/// Where memory has a limit, one client may have this part of it wait,
+/// Where memory has a limit, one client may have this part of it wait, or `BUDGET_LEAST`.
 const BUDGET_SHARE: u64 = 4;
 
-/// or so much.
+/// So much of one client may wait however small the limit of memory is.
 const BUDGET_LEAST: u64 = 16 << 20;
 
 /// A client that has not logged in yet may have so much wait, as in Redis.
@@ -40,14 +40,14 @@ const STRANGER_MOST: usize = 1 << 20;
 
 impl Connection {
     /// Takes a piece of what has come.
-    pub(super) fn take_bytes(&mut self, cx: &mut TaskContext<'_>) -> Heard {
+    pub(super) fn take_bytes(&mut self, cx: &mut TaskContext<'_>) -> ReadOutcome {
         if self.waiting_bytes() >= self.most_ahead() {
-            return Heard::Nothing;
+            return ReadOutcome::Nothing;
         }
         // Most clients that wait send nothing meanwhile, and need no room for it.
         match self.stream.poll_readable(cx) {
-            Poll::Pending => return Heard::Nothing,
-            Poll::Ready(Err(_)) => return Heard::Gone,
+            Poll::Pending => return ReadOutcome::Nothing,
+            Poll::Ready(Err(_)) => return ReadOutcome::Disconnected,
             Poll::Ready(Ok(())) => {}
         }
         let has_much = self.session.pending_input().is_some() || self.waiting_bytes() >= INPUT_MOST;
@@ -59,23 +59,23 @@ impl Connection {
                 self.forget_executed();
             }
             if self.input.try_reserve(READ_LEAST).is_err() {
-                return Heard::Gone;
+                return ReadOutcome::Disconnected;
             }
             self.stream.poll_read_more(cx, &mut self.input)
         };
         match read {
-            Poll::Pending => return Heard::Nothing,
-            Poll::Ready(Err(_)) => return Heard::Gone,
+            Poll::Pending => return ReadOutcome::Nothing,
+            Poll::Ready(Err(_)) => return ReadOutcome::Disconnected,
             Poll::Ready(Ok(0)) => {
                 self.has_ended = true;
-                return Heard::End;
+                return ReadOutcome::End;
             }
             Poll::Ready(Ok(count)) => self.note_heard(count),
         }
         if self.is_overrun(self.waiting_bytes(), self.bound()) {
-            return Heard::Gone;
+            return ReadOutcome::Disconnected;
         }
-        Heard::Bytes
+        ReadOutcome::Bytes
     }
 
     /// With so much that waits no more is read in this suspension.
@@ -140,7 +140,7 @@ impl Connection {
 
     /// The client sends nothing more. What it has sent is executed and answered as far as it need
     /// not wait.
-    pub(super) fn hear_end(&mut self) -> StepEnd {
+    pub(super) fn end_of_input(&mut self) -> StepEnd {
         self.has_ended = true;
         StepEnd::Again
     }

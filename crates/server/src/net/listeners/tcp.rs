@@ -59,7 +59,7 @@ impl TcpListeners {
     }
 
     /// Carries out orders, for ever.
-    pub(super) async fn carry_out(
+    pub(super) async fn run(
         mut self,
         server: &'static Network,
         mut orders: UnboundedReceiver<Order>,

@@ -70,7 +70,7 @@ impl Tls {
     }
 
     /// Has a handshake begin, unless nothing is encrypted here or too many wait: whether it will.
-    pub(crate) fn shake_hands(&self, arrival: Arrival) -> bool {
+    pub(crate) fn begin_handshake(&self, arrival: Arrival) -> bool {
         self.threads.get().is_some_and(|threads| threads.take(arrival))
     }
 

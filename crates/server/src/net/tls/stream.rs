@@ -94,6 +94,7 @@ struct Scratch {
 }
 
 thread_local! {
+    /// The buffers of this thread, through which the records of all its streams go.
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
         incoming: vec![0; SEALED_RECORD_MAX + READ_MAX].into_boxed_slice(),
         plain: vec![0; RECORD_MAX].into_boxed_slice(),
@@ -112,7 +113,7 @@ impl RawTlsStream {
         Self { socket, rest: TlsState::new(session, incoming, opened) }
     }
 
-    /// Registers it with the present thread's reactor.
+    /// Registers the stream with the present thread's reactor.
     pub(crate) fn attach(self) -> io::Result<Box<TlsStream>> {
         let Self { socket, rest } = self;
         Ok(Box::new(TlsStream { socket: TcpStream::from_std(socket)?, rest }))
@@ -147,7 +148,7 @@ impl TlsStream {
         Self { socket, rest: TlsState::new(session, incoming, opened) }
     }
 
-    /// Takes it out of the present thread's reactor.
+    /// Takes the stream out of the present thread's reactor.
     pub(crate) fn detach(self) -> io::Result<Box<RawTlsStream>> {
         let Self { socket, rest } = self;
         Ok(Box::new(RawTlsStream { socket: socket.into_std()?, rest }))
@@ -173,7 +174,7 @@ impl TlsStream {
     ) -> Poll<io::Result<usize>> {
         let Self { socket, rest } = self;
         if rest.has_opened() {
-            return Poll::Ready(Ok(rest.give(into)));
+            return Poll::Ready(Ok(rest.copy_plaintext(into)));
         }
         SCRATCH.with_borrow_mut(|scratch| {
             for _ in 0..READS_MAX {
@@ -275,7 +276,7 @@ impl TlsState {
     }
 
     /// Gives of the plaintext what there is room for.
-    fn give(&mut self, into: &mut impl PlaintextSink) -> usize {
+    fn copy_plaintext(&mut self, into: &mut impl PlaintextSink) -> usize {
         let left = &self.opened[self.opened_from..];
         let count = left.len().min(into.room());
         into.put(&left[..count]);
@@ -300,7 +301,7 @@ impl TlsState {
         // A session that is idle has no memory for it.
         *incoming = rest.to_vec();
         if count == 0 && self.has_opened() {
-            return Ok(self.give(into));
+            return Ok(self.copy_plaintext(into));
         }
         Ok(count)
     }

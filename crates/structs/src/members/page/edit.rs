@@ -196,7 +196,7 @@ impl<P: Payload> MemberPage<P> {
         self.at_earliest += u16::from(deadline == self.earliest);
     }
 
-    /// Leaves it to others to look for the earliest deadline, if no member has it any more.
+    /// Leaves the earliest deadline to others to look for, if no member has it any more.
     fn uncount_deadline(&mut self, deadline: Option<UnixMillis>) {
         let Some(deadline) = deadline else { return };
         self.timed -= 1;

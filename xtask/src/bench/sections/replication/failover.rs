@@ -60,14 +60,14 @@ impl Sentinel {
         Ok(Self { child, port })
     }
 
-    /// Whether it knows so many Sentinels and replicas beside itself and the primary.
+    /// Whether the Sentinel knows so many Sentinels and replicas beside itself and the primary.
     fn knows(&self, sentinels: usize, replicas: usize) -> Result<bool, String> {
         let Ok(text) = pipe::text(self.port, &["INFO", "sentinel"]) else { return Ok(false) };
         let wanted = format!("slaves={replicas},sentinels={}", sentinels + 1);
         Ok(text.contains(&wanted))
     }
 
-    /// Where it says that the primary is.
+    /// Where the Sentinel says that the primary is.
     fn primary(&self) -> Result<u16, String> {
         let text = pipe::text(self.port, &["INFO", "sentinel"])?;
         let port = text.split("address=127.0.0.1:").nth(1).and_then(|rest| rest.split(',').next());

@@ -12,7 +12,8 @@ use std::task::{Context, Poll, Waker};
 use keyspace::{Refusal, Waiter};
 
 use super::super::{
-    Body, EventEnd, Gone, Heard, Incoming, Outgoing, Resumption, Sight, StepEnd, Wait, Waits,
+    Body, Disconnected, EventEnd, Incoming, Outgoing, ReadOutcome, Resumption, SessionStatus,
+    StepEnd, Wait, Waits,
 };
 use super::world::{
     DENIED, Id, Kind, Rights, SimulatedVerdict, Slot, World, abandon, give_up, is_unblocked,
@@ -90,7 +91,7 @@ pub(crate) enum SimulatedWait {
     Result(Kind, Rc<RefCell<Slot>>),
     /// The same, and so often it comes back before.
     Return(Kind, Rc<RefCell<Slot>>, u32),
-    Leave(Kind),
+    Postponed(Kind),
     Room(Kind),
     Event(Event),
 }
@@ -128,7 +129,7 @@ pub(crate) struct Model {
     pub(crate) is_cut_off: bool,
     /// Why it may be over.
     pub(crate) is_overrun: bool,
-    pub(crate) owes_too_much: bool,
+    pub(crate) is_over_output_limit: bool,
 }
 
 impl Model {
@@ -146,7 +147,7 @@ impl Model {
             has_ended: false,
             is_cut_off: false,
             is_overrun: false,
-            owes_too_much: false,
+            is_over_output_limit: false,
         }
     }
 
@@ -156,7 +157,7 @@ impl Model {
             SimulatedWait::Locks { .. } => Wait::Locks,
             SimulatedWait::Result(..) => Wait::Result,
             SimulatedWait::Return(..) => Wait::Return,
-            SimulatedWait::Leave(_) => Wait::Leave,
+            SimulatedWait::Postponed(_) => Wait::Postponed,
             SimulatedWait::Room(_) => Wait::Room,
             SimulatedWait::Event(_) => Wait::Event,
         }
@@ -177,8 +178,8 @@ impl Model {
 
     /// Goes on at another worker.
     pub(crate) fn move_on(&mut self) {
-        if !self.wait().goes_along() {
-            self.give_up_wait();
+        if !self.wait().survives_move() {
+            self.cancel_wait();
         }
     }
 
@@ -207,7 +208,7 @@ impl Model {
                 return SimulatedStep::Done;
             }
             SimulatedVerdict::Postponed => {
-                return SimulatedStep::Postpone(SimulatedWait::Leave(kind));
+                return SimulatedStep::Postpone(SimulatedWait::Postponed(kind));
             }
             SimulatedVerdict::Full => return SimulatedStep::Postpone(SimulatedWait::Room(kind)),
             SimulatedVerdict::Admitted => {}
@@ -302,8 +303,8 @@ impl Model {
 }
 
 impl Body for Model {
-    fn sight(&self) -> Sight {
-        Sight {
+    fn status(&self) -> SessionStatus {
+        SessionStatus {
             wait: self.wait(),
             outgoing: self.outgoing(),
             incoming: Incoming::of(!self.input.is_empty(), self.has_ended),
@@ -316,7 +317,7 @@ impl Body for Model {
         self.client.asked()
     }
 
-    fn has_heeded(&mut self, signal: Signal) {
+    fn clear_signal(&mut self, signal: Signal) {
         self.client.take(signal);
     }
 
@@ -332,10 +333,10 @@ impl Body for Model {
         }
     }
 
-    fn write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+    fn write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Disconnected>> {
         while let Some(piece) = self.output.front_mut() {
             if self.pipe.is_broken {
-                return Poll::Ready(Err(Gone));
+                return Poll::Ready(Err(Disconnected));
             }
             if self.pipe.room == 0 {
                 self.pipe.writer = Some(cx.waker().clone());
@@ -356,38 +357,38 @@ impl Body for Model {
         Poll::Ready(Ok(()))
     }
 
-    fn owes_too_much(&mut self) -> bool {
-        self.owes_too_much = self.unsent() + self.client.delivery_bytes() > OWED_MOST;
-        self.owes_too_much
+    fn is_over_output_limit(&mut self) -> bool {
+        self.is_over_output_limit = self.unsent() + self.client.delivery_bytes() > OWED_MOST;
+        self.is_over_output_limit
     }
 
-    fn hear(&mut self, cx: &mut Context<'_>) -> Heard {
+    fn read_input(&mut self, cx: &mut Context<'_>) -> ReadOutcome {
         if self.pipe.is_broken {
-            return Heard::Gone;
+            return ReadOutcome::Disconnected;
         }
         let Some(kind) = self.pipe.incoming.pop_front() else {
             if self.pipe.is_ended {
                 self.has_ended = true;
-                return Heard::End;
+                return ReadOutcome::End;
             }
             self.pipe.reader = Some(cx.waker().clone());
-            return Heard::Nothing;
+            return ReadOutcome::Nothing;
         };
         self.input.push_back(kind);
         self.is_overrun = self.unexecuted() > INPUT_MOST;
-        if self.is_overrun { Heard::Gone } else { Heard::Bytes }
+        if self.is_overrun { ReadOutcome::Disconnected } else { ReadOutcome::Bytes }
     }
 
     fn execute(&mut self, cx: &mut Context<'_>) -> StepEnd {
         for done in 0..BUDGET {
             if self.input.is_empty() {
-                match self.hear(cx) {
-                    Heard::Bytes => {}
-                    Heard::Nothing if done == 0 => return StepEnd::Wait,
+                match self.read_input(cx) {
+                    ReadOutcome::Bytes => {}
+                    ReadOutcome::Nothing if done == 0 => return StepEnd::Wait,
                     // What was replied leaves.
-                    Heard::Nothing => return StepEnd::Again,
-                    Heard::End => return StepEnd::Again,
-                    Heard::Gone => return StepEnd::End,
+                    ReadOutcome::Nothing => return StepEnd::Again,
+                    ReadOutcome::End => return StepEnd::Again,
+                    ReadOutcome::Disconnected => return StepEnd::End,
                 }
             }
             if !self.execute_first(None) || self.outgoing().is_much() {
@@ -415,8 +416,8 @@ impl Body for Model {
         self.client.take_deliveries();
     }
 
-    fn leave(&mut self) {
-        self.give_up_wait();
+    fn tear_down(&mut self) {
+        self.cancel_wait();
         self.world.borrow_mut().gone.insert(self.id);
     }
 }
@@ -480,18 +481,18 @@ impl Waits for Model {
         StepEnd::Again
     }
 
-    fn has_leave(&mut self, cx: &mut Context<'_>) -> bool {
-        let (SimulatedWait::Leave(kind) | SimulatedWait::Room(kind)) = self.suspension else {
+    fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
+        let (SimulatedWait::Postponed(kind) | SimulatedWait::Room(kind)) = self.suspension else {
             return false;
         };
-        let has_leave = self.world.borrow_mut().lets_in(kind, cx);
-        if has_leave {
+        let may_begin = self.world.borrow_mut().lets_in(kind, cx);
+        if may_begin {
             self.suspension = SimulatedWait::Requests;
         }
-        has_leave
+        may_begin
     }
 
-    fn take_served(&mut self) -> bool {
+    fn reply_served(&mut self) -> bool {
         let SimulatedWait::Event(Event { kind, queue: Some((_, waiter)), .. }) = &self.suspension
         else {
             return false;
@@ -501,7 +502,7 @@ impl Waits for Model {
         true
     }
 
-    fn take_safety(&mut self, cx: &mut Context<'_>) -> bool {
+    fn reply_acknowledged(&mut self, cx: &mut Context<'_>) -> bool {
         let SimulatedWait::Event(Event { kind, queue: None, lsn, .. }) = self.suspension else {
             return false;
         };
@@ -557,7 +558,7 @@ impl Waits for Model {
         }
     }
 
-    fn look_again(&mut self, cx: &mut Context<'_>) -> StepEnd {
+    fn recheck_if_due(&mut self, cx: &mut Context<'_>) -> StepEnd {
         let SimulatedWait::Event(Event {
             queue: Some((key, _)), is_roused: is_roused @ true, ..
         }) = &mut self.suspension
@@ -573,7 +574,7 @@ impl Waits for Model {
         StepEnd::Again
     }
 
-    fn give_up_wait(&mut self) {
+    fn cancel_wait(&mut self) {
         let mut world = self.world.borrow_mut();
         match std::mem::replace(&mut self.suspension, SimulatedWait::Requests) {
             SimulatedWait::Locks { key, .. } => world.give_back(key, self.id),

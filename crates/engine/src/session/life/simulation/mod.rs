@@ -394,14 +394,14 @@ impl Life {
                 || model.pipe.is_ended
                 || model.is_closing
                 || model.is_overrun
-                || model.owes_too_much
+                || model.is_over_output_limit
                 || world.rights(model.user) == Rights::None;
             assert!(may_end, "{id} is over for no reason");
             let may_owe = self.is_killed
                 || model.is_cut_off
                 || model.pipe.is_broken
                 || model.is_overrun
-                || model.owes_too_much
+                || model.is_over_output_limit
                 || world.rights(model.user) == Rights::None;
             assert!(may_owe || model.unsent() == 0, "{id} keeps replies for itself");
         }
@@ -413,7 +413,7 @@ impl Life {
             assert!(may_live || !self.is_killed, "{id} was killed and lives on");
             let has_user = world.rights(model.user) != Rights::None;
             assert!(may_live || has_user, "{id} has no user and lives on");
-            let waits = matches!(model.wait(), Wait::Event | Wait::Leave);
+            let waits = matches!(model.wait(), Wait::Event | Wait::Postponed);
             // The end comes behind all that it has sent, which takes some turns to read.
             let is_gone = model.pipe.is_ended && !looks_again;
             assert!(!waits || !is_gone, "{id} waits though its client is gone");

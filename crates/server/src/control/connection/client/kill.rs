@@ -119,7 +119,7 @@ fn end(
         answer(args, clients.len(), reply);
         return Ok(next);
     }
-    Ok(Next::Wait(once_gone(context, args, ids)?))
+    Ok(Next::Wait(await_disconnects(context, args, ids)?))
 }
 
 /// The oldest form names one client and is told OK, the others how many there were.
@@ -131,7 +131,7 @@ fn answer(args: Args<'_>, killed: usize, reply: &mut Reply<'_>) {
 }
 
 /// A wait for the end of these clients' sessions, and the reply to it.
-fn once_gone(
+fn await_disconnects(
     context: &mut Context<'_>,
     args: Args<'_>,
     ids: Vec<ClientId>,

@@ -22,7 +22,7 @@ pub(super) const ID: ControlCommand = Command {
         summary: "Returns the unique client ID of the connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
+        flags: OF_ITSELF.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -41,7 +41,7 @@ pub(super) const GETNAME: ControlCommand = Command {
         summary: "Returns the name of the connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
+        flags: OF_ITSELF.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -65,6 +65,7 @@ pub(super) const SETNAME: ControlCommand = Command {
         complexity: "O(1)",
         arity: exactly(3),
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        flags: OF_ITSELF.flags.and(Flags::SESSION),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -90,6 +91,7 @@ pub(super) const SETINFO: ControlCommand = Command {
         complexity: "O(1)",
         arity: exactly(4),
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        flags: OF_ITSELF.flags.and(Flags::SESSION),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -173,6 +175,7 @@ pub(super) const REPLY: ControlCommand = Command {
         summary: "Instructs the server whether to reply to commands.",
         complexity: "O(1)",
         arity: exactly(3),
+        flags: OF_ITSELF.flags.and(Flags::SESSION),
         ..OF_ITSELF
     },
     subcommands: &[],

@@ -66,7 +66,7 @@ fn pause(
         // Not before: what waits for its end could have all threads.
         let ticket = server.gates.pause.begin(all_commands);
         let clock = server.keyspace.clock();
-        await_those_inside(server, clock.monotonic_us())?;
+        await_running_commands(server, clock.monotonic_us())?;
         // Its time begins as it is answered.
         let now = clock.now_ms();
         ticket.confirm(now, time_out(now).unwrap_or(until));
@@ -77,8 +77,8 @@ fn pause(
 
 /// Waits until what was let pass before that is over, on whatever thread: behind it nobody is told
 /// that nothing changes. The world comes last, as nothing long begins while it is wanted.
-fn await_those_inside(server: &'static Server, began_us: i64) -> Result<(), Refusal> {
-    patience::await_those_before(server, began_us)?;
+fn await_running_commands(server: &'static Server, began_us: i64) -> Result<(), Refusal> {
+    patience::await_older_commands(server, began_us)?;
     background::wait_for_client(server.keyspace, &mut Acquisition::of_world(server.keyspace))
 }
 

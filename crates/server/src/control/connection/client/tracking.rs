@@ -52,6 +52,7 @@ pub(super) const TRACKING: ControlCommand = Command {
         summary: "Controls server-assisted client-side caching for the connection.",
         complexity: "O(1). Some options may introduce additional complexity.",
         arity: at_least(3),
+        flags: OF_ITSELF.flags.and(Flags::SESSION),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -126,7 +127,7 @@ impl<'a> RequestedOptions<'a> {
         Ok(asked)
     }
 
-    /// What it comes to for a client that is tracked in the present way, or not at all.
+    /// What the options come to for a client that is tracked in the present way, or not at all.
     fn options(self, present: Option<&TrackingOptions>) -> Result<TrackingOptions, Refusal> {
         if !self.broadcast && !self.prefixes.is_empty() {
             return Err(PREFIX_WITHOUT_BROADCAST);
@@ -215,6 +216,7 @@ pub(super) const CACHING: ControlCommand = Command {
         summary: "Instructs the server whether to track the keys in the next request.",
         complexity: "O(1)",
         arity: exactly(3),
+        flags: OF_ITSELF.flags.and(Flags::SESSION),
         ..OF_ITSELF
     },
     subcommands: &[],

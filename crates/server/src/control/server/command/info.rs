@@ -66,7 +66,7 @@ impl KeyRange {
         let mut range = Self::default();
         for spec in keys {
             let (BeginSearch::Index(index), FindKeys::Range { last, step, .. }) =
-                (spec.begin.told(), spec.find)
+                (spec.begin.reported(), spec.find)
             else {
                 continue;
             };
@@ -92,7 +92,7 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
     reply.bulk(b"flags");
     write_access(keys.access, reply);
     reply.bulk(b"begin_search");
-    match keys.begin.told() {
+    match keys.begin.reported() {
         BeginSearch::Index(index) => {
             write_search(reply, "index", &[("index", index as i64)]);
         }

@@ -16,7 +16,8 @@ mod protocol;
 mod reload;
 mod switches;
 
-use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
+use commands::arguments::is;
+use commands::declare::{Command, Flags, Group, Plan, Role, Spec, at_least};
 use engine::runtime::background::visiting;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
@@ -39,6 +40,7 @@ pub(super) const DEBUG: ControlCommand = Command {
             .and(Flags::LOADING)
             .and(Flags::STALE)
             .and(Flags::PROTECTED),
+        plan: Plan::OfWords(&WORDS_OF_KEYS),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -50,6 +52,8 @@ struct DebugSubcommand {
     name: &'static str,
     /// The fewest and the most arguments, `DEBUG` and the word included.
     arguments: (usize, usize),
+    /// Whether the word looks at keys, or makes some: within a unit such a word needs the world.
+    touches_keys: bool,
     run: ControlHandler,
 }
 
@@ -60,7 +64,15 @@ const fn word(
     arguments: (usize, usize),
     run: ControlHandler,
 ) -> DebugSubcommand {
-    DebugSubcommand { name, arguments, run }
+    DebugSubcommand { name, arguments, touches_keys: false, run }
+}
+
+const fn word_of_keys(
+    name: &'static str,
+    arguments: (usize, usize),
+    run: ControlHandler,
+) -> DebugSubcommand {
+    DebugSubcommand { touches_keys: true, ..word(name, arguments, run) }
 }
 
 const WORDS: &[DebugSubcommand] = &[
@@ -73,17 +85,17 @@ const WORDS: &[DebugSubcommand] = &[
     word("SLEEP", (3, 3), switches::sleep),
     word("JUMP-CLOCK", (3, 3), switches::jump_clock),
     word("STOP-WORLD", (3, 3), switches::stop_world),
-    word("OBJECT", (3, 4), inspect::object),
-    word("SDSLEN", (3, 3), inspect::sdslen),
-    word("LISTPACK", (3, 3), inspect::listpack),
-    word("HTSTATS", (3, 4), inspect::table_of_database),
-    word("HTSTATS-KEY", (3, 4), inspect::table_of_key),
-    word("POPULATE", (3, 5), populate::populate),
-    word("DIGEST", (2, 2), digest::of_everything),
-    word("DIGEST-VALUE", (2, ANY), digest::of_values),
+    word_of_keys("OBJECT", (3, 4), inspect::object),
+    word_of_keys("SDSLEN", (3, 3), inspect::sdslen),
+    word_of_keys("LISTPACK", (3, 3), inspect::listpack),
+    word_of_keys("HTSTATS", (3, 4), inspect::table_of_database),
+    word_of_keys("HTSTATS-KEY", (3, 4), inspect::table_of_key),
+    word_of_keys("POPULATE", (3, 5), populate::populate),
+    word_of_keys("DIGEST", (2, 2), digest::of_everything),
+    word_of_keys("DIGEST-VALUE", (2, ANY), digest::of_values),
     word("PROTOCOL", (3, 3), protocol::protocol),
-    word("RELOAD", (2, ANY), reload::reload),
-    word("LOADAOF", (2, 2), reload::load_log),
+    word_of_keys("RELOAD", (2, ANY), reload::reload),
+    word_of_keys("LOADAOF", (2, 2), reload::load_log),
     word("ERROR", (3, 3), switches::error),
     word("LOG", (3, 3), switches::log),
     word("SET-ACTIVE-EXPIRE", (3, 3), switches::set_active_expire),
@@ -104,6 +116,20 @@ const WORDS: &[DebugSubcommand] = &[
     word("REPL-PAUSE", (3, 3), switches::nothing),
 ];
 
+/// The names of those that touch keys.
+const WORDS_OF_KEYS: [&str; 10] = {
+    let (mut names, mut found, mut index) = ([""; 10], 0, 0);
+    while index < WORDS.len() {
+        if WORDS[index].touches_keys {
+            names[found] = WORDS[index].name;
+            found += 1;
+        }
+        index += 1;
+    }
+    assert!(found == names.len(), "there are as many as the array has room for");
+    names
+};
+
 fn debug(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -111,7 +137,7 @@ fn debug(
 ) -> Result<Next, Refusal> {
     let fits = |word: &&DebugSubcommand| {
         let (fewest, most) = word.arguments;
-        args[1].eq_ignore_ascii_case(word.name.as_bytes()) && (fewest..=most).contains(&args.len())
+        is(&args[1], word.name) && (fewest..=most).contains(&args.len())
     };
     match WORDS.iter().find(fits) {
         Some(word) => (word.run)(context, args, reply),
@@ -226,3 +252,25 @@ const HELP_LINES: &[&str] = &[
     "LISTPACK <key>",
     "    Show low level info about the listpack encoding of <key>.",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::WORDS_OF_KEYS;
+
+    #[test]
+    fn words_of_keys_need_the_world_within_a_unit() {
+        let expected = [
+            "OBJECT",
+            "SDSLEN",
+            "LISTPACK",
+            "HTSTATS",
+            "HTSTATS-KEY",
+            "POPULATE",
+            "DIGEST",
+            "DIGEST-VALUE",
+            "RELOAD",
+            "LOADAOF",
+        ];
+        assert_eq!(WORDS_OF_KEYS, expected);
+    }
+}

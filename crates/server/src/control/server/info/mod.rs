@@ -41,7 +41,7 @@ pub(crate) const INFO: ControlCommand = Command {
         summary: "Returns information and statistics about the server.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE).and(Flags::LOOKS),
         categories: &["@dangerous"],
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         history: &[("7.0.0", "Added support for taking multiple section arguments.")],
@@ -54,7 +54,7 @@ pub(crate) const INFO: ControlCommand = Command {
 /// A section and what fills it.
 struct Section {
     title: &'static str,
-    /// Whether it is there without being asked for.
+    /// Whether INFO has the section without being asked for it.
     default: bool,
     write: fn(&Server, &mut Report),
 }

@@ -45,7 +45,7 @@ const DOCTOR: ControlCommand = Command {
         name: "DOCTOR",
         summary: "Outputs a memory problems report.",
         complexity: "O(1)",
-        flags: OF_SHARD.flags.and(Flags::REPEATABLE),
+        flags: OF_SHARD.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..OF_SHARD
     },
     subcommands: &[],
@@ -62,7 +62,7 @@ const MALLOC_STATS: ControlCommand = Command {
         name: "MALLOC-STATS",
         summary: "Returns the allocator statistics.",
         complexity: "Depends on how much memory is allocated, could be slow",
-        flags: OF_SHARD.flags.and(Flags::REPEATABLE),
+        flags: OF_SHARD.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..OF_SHARD
     },
     subcommands: &[],
@@ -113,7 +113,7 @@ const STATS: ControlCommand = Command {
         name: "STATS",
         summary: "Returns details about memory usage.",
         complexity: "O(1)",
-        flags: OF_SHARD.flags.and(Flags::REPEATABLE),
+        flags: OF_SHARD.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..OF_SHARD
     },
     subcommands: &[],

@@ -7,17 +7,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::PartitionIndex;
+use crate::tx::Tx;
 
 /// The marks of all partitions.
-pub struct BroughtPartitions(Box<[AtomicU32]>);
+pub struct ImportingPartitions(Box<[AtomicU32]>);
 
-impl Default for BroughtPartitions {
+impl Default for ImportingPartitions {
     fn default() -> Self {
         Self((0..PARTITIONS).map(|_| AtomicU32::new(0)).collect())
     }
 }
 
-impl BroughtPartitions {
+impl ImportingPartitions {
     /// Marks a partition once more.
     pub fn mark(&self, partition: PartitionIndex) {
         self.0[usize::from(partition)].fetch_add(1, Ordering::Relaxed);
@@ -40,7 +41,16 @@ impl Keyspace {
     /// The partitions whose keys another server brings: what is over there stays until that says
     /// that it goes, absent though it is for clients.
     #[must_use]
-    pub fn brought(&self) -> &BroughtPartitions {
-        &self.brought
+    pub fn importing(&self) -> &ImportingPartitions {
+        &self.importing
+    }
+}
+
+impl Tx {
+    /// Whether another server brings a key, and so alone says when the key goes: asked by whatever
+    /// removes keys that its client has not named.
+    #[must_use]
+    pub fn is_importing(&self, key: &[u8]) -> bool {
+        self.keyspace().importing().contain(self.location_of(key).partition())
     }
 }

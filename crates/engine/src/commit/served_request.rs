@@ -1,7 +1,8 @@
 //! A request as a crash report tells of it.
 //!
-//! Invariant: what a client sent is shown only where `hide-user-data-from-log` is off; the teller
-//! may be a signal handler, so nothing is allocated.
+//! Invariants: whichever way a request runs, its handler or its program runs within `serve`. What a
+//! client sent is shown only where `hide-user-data-from-log` is off; the teller may be a signal
+//! handler, so nothing is allocated.
 
 use std::fmt::Arguments;
 
@@ -14,24 +15,35 @@ use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
 /// A request that is being run.
-pub(crate) struct ServedRequest<'a> {
-    pub(crate) server: &'static Shared,
-    /// Whose it is, where that is known.
-    pub(crate) client: Option<ClientId>,
-    pub(crate) entry: &'static CommandEntry,
-    pub(crate) args: Args<'a>,
+pub struct ServedRequest<'a> {
+    /// Says whether the words may be shown.
+    pub server: &'a Shared,
+    /// The client, where that is known.
+    pub client: Option<ClientId>,
+    /// The command.
+    pub entry: &'static CommandEntry,
+    /// The words.
+    pub args: Args<'a>,
 }
 
 /// How much is shown of a request, and of one of its arguments.
 const SHOWN_ARGUMENTS: usize = 32;
 const SHOWN_BYTES: usize = 128;
 
+impl ServedRequest<'_> {
+    /// Runs the request; a crash report that is made meanwhile tells of it.
+    #[inline]
+    pub fn serve<T>(&self, work: impl FnOnce() -> T) -> T {
+        crash::serving(self, work)
+    }
+}
+
 impl Activity for ServedRequest<'_> {
     fn client(&self) -> Option<ClientId> {
         self.client
     }
 
-    fn tell(&self, line: &mut dyn FnMut(Arguments<'_>)) {
+    fn describe(&self, line: &mut dyn FnMut(Arguments<'_>)) {
         let Self { server, client, entry, args } = self;
         match client {
             Some(id) => line(format_args!("serving client id={id} cmd={}", entry.full_name)),

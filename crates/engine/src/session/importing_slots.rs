@@ -13,7 +13,7 @@ use keyspace::PartitionIndex;
 use super::Session;
 
 /// Slots on their way to this node.
-pub trait BroughtSlots: Send + Sync {
+pub trait ImportingSlots: Send + Sync {
     /// Whether they are on their way still.
     fn are_underway(&self) -> bool;
     /// Whether a slot is one of them.
@@ -26,39 +26,39 @@ pub trait BroughtSlots: Send + Sync {
 
 impl Session {
     /// The client brings slots from here on. Its commands are not answered any more.
-    pub fn bring(&mut self, slots: Arc<dyn BroughtSlots>) {
-        self.rare_state.get_or_insert_default().brought = Some(slots);
+    pub fn import_slots(&mut self, slots: Arc<dyn ImportingSlots>) {
+        self.rare_state.get_or_insert_default().importing_slots = Some(slots);
         self.reply_mode.switch_off();
     }
 
     /// What the client brings, if it does.
-    pub fn brought(&self) -> Option<&Arc<dyn BroughtSlots>> {
-        self.rare_state.as_ref()?.brought.as_ref()
+    pub fn importing_slots(&self) -> Option<&Arc<dyn ImportingSlots>> {
+        self.rare_state.as_ref()?.importing_slots.as_ref()
     }
 
     /// Whether the client brings slots: it says alone when their keys go.
     #[inline]
-    pub(crate) fn is_bringing(&self) -> bool {
-        self.brought().is_some_and(|slots| slots.are_underway())
+    pub(crate) fn is_importing_slots(&self) -> bool {
+        self.importing_slots().is_some_and(|slots| slots.are_underway())
     }
 
     /// Whether a slot is one that the client brings.
-    pub(crate) fn brings(&self, slot: PartitionIndex) -> bool {
-        self.brought().is_some_and(|slots| slots.are_underway() && slots.contain(slot))
+    pub(crate) fn imports_slot(&self, slot: PartitionIndex) -> bool {
+        self.importing_slots().is_some_and(|slots| slots.are_underway() && slots.contain(slot))
     }
 
     /// A command was answered so.
     #[inline]
-    pub fn heed_answer<'a>(&mut self, answer: impl FnOnce() -> &'a [u8]) {
+    pub fn check_import_answer<'a>(&mut self, answer: impl FnOnce() -> &'a [u8]) {
         if self.rare_state.is_some() {
-            self.heed_failure(answer());
+            self.fail_import(answer());
         }
     }
 
     #[cold]
-    fn heed_failure(&mut self, answer: &[u8]) {
+    fn fail_import(&mut self, answer: &[u8]) {
         if answer.first() == Some(&b'-')
-            && let Some(slots) = self.brought()
+            && let Some(slots) = self.importing_slots()
         {
             slots.note_error(answer);
             self.closing = true;
