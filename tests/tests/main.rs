@@ -42,6 +42,7 @@ mod cluster_gates;
 mod cluster_move_faults;
 mod cluster_moves;
 mod cluster_orders;
+mod cluster_rebalance;
 mod cluster_slot_moves;
 mod cluster_slot_stats;
 mod cluster_tls;

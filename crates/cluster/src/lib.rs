@@ -3,7 +3,8 @@
 //! Hash slots, the messages of the bus as Redis 7 to 8 and Valkey 8 and 9 write them, the file
 //! `nodes.conf` of both, and the engine, which takes events and gives actions: meeting, gossip,
 //! detection of failures, claims of slots, slots on the move, elections, failovers by order,
-//! replicas that change over, messages to the subscribers of other nodes.
+//! replicas that change over, messages to the subscribers of other nodes; plans by which slots are
+//! shared out anew.
 //!
 //! Invariants: a node gives one vote in an epoch; of two primaries with one epoch, which shards
 //! that change their primaries at one time can bring about, one takes another epoch; what a peer
@@ -16,6 +17,7 @@ mod flags;
 mod id;
 mod message;
 mod nodes_file;
+mod rebalance;
 mod slots;
 
 pub use engine::{
@@ -29,4 +31,5 @@ pub use message::{
     MessageFlags, MessageType, Packet, PacketError, PacketReader, write_light_packet, write_packet,
 };
 pub use nodes_file::{AuxFields, NodeRecord, NodesFile, NodesFileError, OpenSlot};
+pub use rebalance::{NodeBalance, NodeLoad, PlannedMove, RebalanceBounds, RebalancePlan};
 pub use slots::{SLOTS, Slot, SlotSet};

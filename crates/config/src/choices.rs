@@ -70,6 +70,24 @@ choice! {
 }
 
 choice! {
+    /// By what a cluster is rebalanced without an order.
+    AutoRebalance {
+        /// By nothing.
+        No = "no",
+        /// By how many slots a primary has.
+        Slots = "slots",
+        /// By how many keys.
+        Keys = "keys",
+        /// By what its keys take.
+        Memory = "memory",
+        /// By the time that requests take.
+        Load = "load",
+        /// By the time that requests for hot slots take.
+        HotSlots = "hotslots",
+    }
+}
+
+choice! {
     /// How a replica loads a full sync.
     DisklessLoad {
         /// By way of a file.

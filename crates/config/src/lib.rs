@@ -27,10 +27,10 @@ mod store;
 
 pub use arguments::without_secrets;
 pub use choices::{
-    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad,
-    EndpointType, HttpCommands, LogFormat, LogLevel, LogTimestampFormat, MaxmemoryPolicy,
-    MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior, RdbVersionCheck, SaveBehavior,
-    Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
+    AclPubsubDefault, AofLoadErrors, AppendFsync, AutoRebalance, BusyScope, DebugAccess,
+    DisklessLoad, EndpointType, HttpCommands, LogFormat, LogLevel, LogTimestampFormat,
+    MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior, RdbVersionCheck,
+    SaveBehavior, Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 pub use kind::{Kind, PreviousValue, Special, TextCheck, Unit, Value, ValueError, parse_bytes};
 pub use load::{ConfigLine, DeferredDirective, LoadError, Rename, Source, Startup, StartupAction};

@@ -420,4 +420,5 @@ readable_numbers! {
     u32: 0, u32::MAX as i64;
     i32: i32::MIN as i64, i32::MAX as i64;
     u16: 0, u16::MAX as i64;
+    u8: 0, u8::MAX as i64;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::choices::{EndpointType, SaveBehavior};
+use super::super::choices::{AutoRebalance, EndpointType, SaveBehavior};
 use super::super::kind::{Kind, TEXT, integer, memory, unsigned_memory};
 use super::super::networks::{NETWORKS, Networks};
 use super::super::option::{ConfigOption, Mutability, NOT_YET, WORKS};
@@ -286,6 +286,34 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "cluster-auto-rebalance",
+        kind: Kind::Choice(AutoRebalance::WORDS),
+        default: "no",
+        doc: "What slots are shared out by, again and again, without CLUSTER REBALANCE.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "cluster-auto-rebalance-interval",
+        kind: integer(1, i32::MAX as i64),
+        default: "300",
+        doc: "Seconds between two looks whether slots are shared out evenly.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "cluster-auto-rebalance-threshold",
+        kind: integer(1, 100),
+        default: "20",
+        doc: "Percent that a primary may be away from its share before slots move.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "cluster-auto-rebalance-limit",
+        kind: integer(1, 16_384),
+        default: "64",
+        doc: "How many slots move at most after one such look.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "slot-migration-max-failover-repl-bytes",
         kind: memory(-1, i64::MAX),
         default: "0",
@@ -305,6 +333,10 @@ settings! {
     CLUSTER_ANNOUNCE_IP: Arc<[u8]> = "cluster-announce-ip";
     CLUSTER_ANNOUNCE_PORT: u16 = "cluster-announce-port";
     CLUSTER_ANNOUNCE_TLS_PORT: u16 = "cluster-announce-tls-port";
+    CLUSTER_AUTO_REBALANCE: AutoRebalance = "cluster-auto-rebalance";
+    CLUSTER_AUTO_REBALANCE_INTERVAL: u64 = "cluster-auto-rebalance-interval";
+    CLUSTER_AUTO_REBALANCE_LIMIT: usize = "cluster-auto-rebalance-limit";
+    CLUSTER_AUTO_REBALANCE_THRESHOLD: u8 = "cluster-auto-rebalance-threshold";
     CLUSTER_BLACKLIST_TTL: u64 = "cluster-blacklist-ttl";
     CLUSTER_BUS_ALLOW: Networks = "cluster-bus-allow";
     CLUSTER_BUS_PORT_PROTECTED_MODE: bool = "cluster-bus-port-protected-mode";

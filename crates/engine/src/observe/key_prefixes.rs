@@ -1,17 +1,16 @@
 //! Keys by the beginnings of their names: how many there are, and what they take.
 //!
-//! A survey goes through all partitions, one after another, on a background thread: nothing is
-//! counted while commands run, and a survey is no more one moment in time than SCAN is.
+//! A survey goes through all partitions on a background thread: nothing is counted while commands
+//! run.
 //!
-//! Invariants: a lock is held for some hundred keys at a time; so many prefixes are told apart at
-//! most, whatever clients call their keys.
+//! Invariant: so many prefixes are told apart at most, whatever clients call their keys.
 
 use std::collections::HashMap;
 
 use base::time::UnixMillis;
-use keyspace::{Keyspace, PARTITIONS, PartitionIndex, Tx, TxOptions, usage};
+use keyspace::{Keyspace, PARTITIONS, PartitionIndex, usage};
 
-use crate::runtime::background::BackgroundAccess;
+use super::key_survey::KeySurvey;
 
 /// What ends a prefix where none are declared.
 const DELIMITER: u8 = b':';
@@ -21,9 +20,6 @@ const PREFIX_MAX: usize = 128;
 
 /// So many prefixes are told apart; keys of others are counted together.
 const PREFIXES_MOST: usize = 10_000;
-
-/// So many keys are looked at under one lock.
-const KEYS_AT_ONCE: usize = 256;
 
 /// Which part of a name is its prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,22 +75,11 @@ impl PrefixRule {
 /// Goes through all keys, on a background thread of this lane.
 pub fn scan_prefixes(keyspace: &'static Keyspace, lane: usize, rule: &PrefixRule) -> PrefixStats {
     let mut tally = PrefixCounts::default();
-    let mut access = BackgroundAccess::wait(keyspace);
+    let mut survey = KeySurvey::begin(keyspace, lane);
     for partition in 0..PARTITIONS as PartitionIndex {
-        for database in 0..keyspace.database_count() {
-            if keyspace.len(database) == 0 {
-                continue;
-            }
-            let mut next = Some(0);
-            while let Some(from) = next {
-                let options = TxOptions::internal(lane, keyspace.clock().now_ms());
-                let options = TxOptions { database, heavy: true, ..options };
-                let tx = Tx::begin(access.acquire(partition), options);
-                next = tx.walk(partition, from, KEYS_AT_ONCE, |entry| {
-                    tally.count(rule.prefix_of(entry.key()), usage(entry) as u64);
-                });
-            }
-        }
+        survey.visit(partition, |entry| {
+            tally.count(rule.prefix_of(entry.key()), usage(entry) as u64);
+        });
     }
     tally.stats(keyspace.clock().now_ms())
 }

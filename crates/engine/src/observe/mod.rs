@@ -9,6 +9,7 @@ pub mod hot_key_sketch;
 pub mod hot_keys;
 pub mod key_prefixes;
 pub mod key_statistics;
+pub mod key_survey;
 pub mod latency;
 pub mod latency_baselines;
 pub mod monitor;

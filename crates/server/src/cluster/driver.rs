@@ -27,6 +27,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 use super::bus_link::BusLink;
 use super::node::{BusStats, DriverRequest, LinkFigures};
+use super::rebalance::Rebalancer;
 use super::role_thread::RoleJob;
 use super::start::ClusterContext;
 
@@ -140,6 +141,7 @@ impl BusDriver {
         };
         let silence_max_ms = i64::from(server.config.get(REPL_TIMEOUT)) * 1000;
         self.start.node.moves.end_hopeless(self.start, silence_max_ms);
+        Rebalancer::tick(self.start);
         self.handle_event(Event::ReplicationOffset { offset, silence });
         self.handle_event(Event::Tick);
     }

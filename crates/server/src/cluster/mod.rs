@@ -10,13 +10,18 @@ mod config_file;
 mod driver;
 mod moves;
 mod node;
+mod peer_client;
+mod rebalance;
 mod role_thread;
 mod settings;
 mod slot_map;
 mod start;
 
 pub(crate) use moves::{
-    MoveDirection, MoveJob, MoveRequest, MoveState, SlotImport, SlotMoves, start_export,
+    MoveDirection, MoveJob, MoveRequest, MoveState, RequestedExport, SlotImport, SlotMoves,
+    begin_exports,
 };
 pub(crate) use node::{ClusterNode, World};
+pub(crate) use peer_client::PeerClient;
+pub(crate) use rebalance::{RebalanceBy, RebalanceOrder, RebalanceRun, Rebalancer};
 pub(crate) use start::{BusSockets, ClusterContext};

@@ -5,6 +5,7 @@
 //! is waited for but the disk; the world comes before it.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -29,6 +30,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::config_file::NodesConfFile;
 use super::moves::SlotMoves;
+use super::rebalance::Rebalancer;
 use super::{settings, slot_map};
 use crate::net::network::Network;
 
@@ -53,6 +55,8 @@ pub(crate) struct ClusterNode {
     pub(crate) counts: BusStats,
     /// Slots on their way from here and to here.
     pub(crate) moves: SlotMoves,
+    /// What this node has rebalanced, and does.
+    pub(crate) rebalancer: Rebalancer,
     pub(crate) links: Mutex<BTreeMap<LinkId, Arc<LinkFigures>>>,
 }
 
@@ -196,6 +200,13 @@ impl ClusterNode {
         let host = self.record(primary)?.ip?.to_string();
         let port = self.replication_port(server, primary)?;
         Some(ReplicaofTarget::Primary(PrimaryAddress { host, port }))
+    }
+
+    /// Where a node takes clients.
+    pub(super) fn client_address(&self, id: NodeId) -> Option<SocketAddr> {
+        let record = self.record(id)?;
+        let address = SocketAddr::new(record.ip?, record.tcp_port);
+        (address.port() != 0).then_some(address)
     }
 
     fn record(&self, id: NodeId) -> Option<NodeRecord> {

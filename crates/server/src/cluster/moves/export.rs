@@ -5,7 +5,7 @@
 //! slots are this node's until the target's claim is heard on the bus.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, sleep};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use base::io_error_text::plain;
 use base::number::format_i64;
-use cluster::{AdminCommand, NodeRecord};
+use cluster::AdminCommand;
 use config::settings::{
     CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_SLOT_MOVE_BUFFER_LIMIT, CLUSTER_SLOT_MOVE_RATE,
     MASTERAUTH, MASTERUSER, REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
@@ -102,10 +102,7 @@ impl<'a> Export<'a> {
     /// Connects, and has the target agree.
     fn connect(start: ClusterContext, job: &'a MoveJob) -> Result<Self, String> {
         let server = start.server;
-        let find = |records: Vec<NodeRecord>| records.into_iter().find(|it| it.id == job.target);
-        let record = start.node.with_engine(|cluster| cluster.records()).and_then(find);
-        let place = record.and_then(|it| Some(SocketAddr::new(it.ip?, it.tcp_port)));
-        let place = place.filter(|place| place.port() != 0);
+        let place = start.node.client_address(job.target);
         let place = place.ok_or("The address of the target is not known")?;
         let lost = |error: &std::io::Error| format!("Connection to target: {}", plain(error));
         let socket = TcpStream::connect_timeout(&place, PATIENCE).map_err(|it| lost(&it))?;

@@ -4,6 +4,7 @@
 //! stays in the list for as long as the list has room. No move outlives a change of the role, of
 //! the data as a whole, or of the owner of its slots.
 
+mod begin;
 mod data_epoch;
 mod export;
 mod import;
@@ -20,8 +21,8 @@ use engine::clients::client_id::ClientId;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::Signal;
 
+pub(crate) use self::begin::{RequestedExport, begin_exports};
 use self::data_epoch::DataEpoch;
-pub(crate) use self::export::start_export;
 pub(crate) use self::import::SlotImport;
 use crate::cluster::start::ClusterContext;
 use crate::net::network::Network;
@@ -220,7 +221,7 @@ impl MoveJob {
     }
 
     /// Closes the client by which slots come, where they do.
-    pub(crate) fn close_client(&self, server: &Network) {
+    fn close_client(&self, server: &Network) {
         let wakes = PendingWakes::default();
         if let Some(client) = self.client.and_then(|id| server.clients.find(id)) {
             server.mailboxes.signal(&client, Signal::Kill, &wakes);
@@ -233,8 +234,11 @@ impl MoveJob {
         self.heard_ms.store(server.keyspace.clock().now_ms(), Ordering::Relaxed);
     }
 
-    pub(crate) fn cancel(&self) {
+    /// Ends the move by order: its thread looks at the mark, and a session that brings slots is
+    /// closed.
+    pub(crate) fn cancel(&self, server: &Network) {
         self.is_cancelled.store(true, Ordering::Relaxed);
+        self.close_client(server);
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

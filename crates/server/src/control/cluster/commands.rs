@@ -9,7 +9,7 @@ use engine::clients::registry::client_flags;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::{admin, declared_moves, info, nodes, shards, slot_keys, slot_stats};
+use super::{admin, declared_moves, info, nodes, rebalance, shards, slot_keys, slot_stats};
 use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
 use crate::control::help::{self, container};
 use crate::server::Server;
@@ -315,6 +315,7 @@ const CLUSTER: ControlCommand = Command {
                 ..OF_CLUSTER
             },
         ),
+        rebalance::REBALANCE,
         offered(
             |context, _, _| read_for_client(context, nodes::replicas),
             Spec {

@@ -9,6 +9,7 @@ mod info;
 mod moves;
 mod nodes;
 mod parse;
+mod rebalance;
 mod shards;
 mod slot_keys;
 mod slot_stats;

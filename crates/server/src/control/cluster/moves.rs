@@ -3,29 +3,22 @@
 //!
 //! Invariant: a request that is refused has begun no move.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
-use base::io_error_text::plain;
 use cluster::{Cluster, NodeId, Slot, SlotSet};
 use commands::arguments::is;
 use commands::errors::{SYNTAX, wrong_arity};
-use config::settings::{MASTERAUTH, MASTERUSER};
 use keyspace::Refusal;
-use proto::args::encode_command;
 use proto::{Args, Reply};
 
 use super::commands::enabled;
 use super::parse;
-use crate::cluster::{MoveDirection, MoveJob, MoveRequest, SlotMoves, start_export};
+use crate::cluster::{
+    MoveDirection, MoveJob, PeerClient, RequestedExport, SlotMoves, begin_exports,
+};
 use crate::control::context::{Context, Next};
 use crate::server::Server;
-
-/// So long the other end of an import may take to be asked.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Pairs of slots from `index` on, up to a word that is none; where that stands.
 pub(super) fn ranges(
@@ -62,7 +55,7 @@ pub(super) fn ranges(
     }
 }
 
-fn target(word: &[u8]) -> Result<NodeId, Refusal> {
+fn node_name(word: &[u8]) -> Result<NodeId, Refusal> {
     NodeId::parse(word).ok_or_else(|| Refusal::owned([b"ERR Invalid node name: ", word].concat()))
 }
 
@@ -88,66 +81,21 @@ pub(super) fn migrate_slots(
         if args.get(index).is_none_or(|word| !is(word, "NODE")) || index + 1 >= args.len() {
             return Err(SYNTAX);
         }
-        let node = target(&args[index + 1])?;
+        let target = node_name(&args[index + 1])?;
         index += 2;
         let mut name = SlotMoves::new_name();
         // The word of a node that asks for its import.
         if args.get(index).is_some_and(|word| is(word, "NAME")) && index + 1 < args.len() {
-            name = target(&args[index + 1])?.to_string();
+            name = node_name(&args[index + 1])?.to_string();
             index += 2;
         }
-        requests.push((slots, node, name));
+        requests.push(RequestedExport { slots, target, name });
     }
     Ok(Next::offload(move |_, _, reply| {
-        begin(server, requests)?;
+        begin_exports(server.cluster_start(), requests)?;
         reply.ok();
         Ok(())
     }))
-}
-
-/// Begins moves from here, all or none.
-fn begin(server: &'static Server, requests: Vec<(SlotSet, NodeId, String)>) -> Result<(), Refusal> {
-    let look = |cluster: &mut Cluster| {
-        let mut all = SlotSet::empty();
-        for (slots, node, _) in &requests {
-            check(cluster, slots, *node)?;
-            if !all.and(slots).is_empty() {
-                return Err(Refusal::error("ERR Slot ranges in migrations overlap"));
-            }
-            all = all.or(slots);
-        }
-        Ok(cluster.my_id())
-    };
-    let me = server.cluster.with_engine(look).ok_or(SYNTAX)??;
-    let jobs = requests.into_iter().map(|(slots, target, name)| {
-        let request = MoveRequest { name, slots, source: me, target };
-        MoveJob::new(server, request, MoveDirection::Export, None)
-    });
-    let jobs: Vec<Arc<MoveJob>> = jobs.collect();
-    let busy = |slot| Refusal::owned(format!("ERR I am already migrating slot {slot}."));
-    server.cluster.moves.add(server, &jobs).map_err(busy)?;
-    for job in jobs {
-        let begun = start_export(server.cluster_start(), job);
-        begun.map_err(|why| Refusal::owned(format!("ERR {}", plain(&why))))?;
-    }
-    Ok(())
-}
-
-/// Whether slots may go from here to a node.
-fn check(cluster: &Cluster, slots: &SlotSet, node: NodeId) -> Result<(), Refusal> {
-    if cluster.offset(node).is_none() {
-        return Err(Refusal::owned(format!("ERR Unknown node name: {node}")));
-    }
-    if !slots.minus(cluster.my_slots()).is_empty() {
-        return Err(Refusal::error("ERR Slots are not served by this node."));
-    }
-    if node == cluster.my_id() {
-        return Err(Refusal::error("ERR Target node can not be this node."));
-    }
-    if cluster.open_slots().next().is_some() {
-        return Err(Refusal::error("ERR Slots are being manually migrated"));
-    }
-    Ok(())
 }
 
 pub(super) fn list(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
@@ -174,12 +122,12 @@ pub(super) fn list(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     Ok(())
 }
 
-fn text(reply: &mut Reply<'_>, name: &str, value: &str) {
+pub(super) fn text(reply: &mut Reply<'_>, name: &str, value: &str) {
     reply.bulk(name.as_bytes());
     reply.bulk(value.as_bytes());
 }
 
-fn ranges_text(slots: &SlotSet) -> String {
+pub(super) fn ranges_text(slots: &SlotSet) -> String {
     let ranges = slots.ranges().into_iter().map(|(first, last)| format!("{first}-{last}"));
     ranges.collect::<Vec<_>>().join(" ")
 }
@@ -189,15 +137,9 @@ pub(super) fn cancel(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Res
     if running.is_empty() {
         return Err(Refusal::error("ERR No migrations ongoing"));
     }
-    running.iter().for_each(|job| stop(server, job));
+    running.iter().for_each(|job| job.cancel(server));
     reply.ok();
     Ok(())
-}
-
-/// Ends a move: its thread looks at the mark, and a session that brings slots is closed.
-fn stop(server: &Server, job: &MoveJob) {
-    job.cancel();
-    job.close_client(server);
 }
 
 pub(super) fn migration(
@@ -235,7 +177,7 @@ fn named(server: &Server, id: Option<&[u8]>) -> Vec<Arc<MoveJob>> {
 fn cancel_named(server: &Server, id: Option<&[u8]>, reply: &mut Reply<'_>) {
     let all = named(server, id);
     let running: Vec<_> = all.iter().filter(|job| !job.state().is_over()).collect();
-    running.iter().for_each(|job| stop(server, job));
+    running.iter().for_each(|job| job.cancel(server));
     reply.integer(running.len() as i64);
 }
 
@@ -321,45 +263,10 @@ fn order(slots: &SlotSet, me: NodeId, name: &str) -> Vec<Vec<u8>> {
 }
 
 /// Has another node begin a move to this one.
-fn ask_source(server: &Server, source: NodeId, words: &[Vec<u8>]) -> Result<(), Refusal> {
+fn ask_source(server: &'static Server, source: NodeId, words: &[Vec<u8>]) -> Result<(), Refusal> {
     let failed = |why: String| Refusal::owned(format!("ERR source node: {why}"));
-    let records = server.cluster.with_engine(|cluster| cluster.records()).unwrap_or_default();
-    let record = records.into_iter().find(|record| record.id == source);
-    let place = record.and_then(|record| Some(SocketAddr::new(record.ip?, record.tcp_port)));
-    let place = place.ok_or_else(|| failed("its address is not known".to_owned()))?;
-    let (user, password) = (server.config.get(MASTERUSER), server.config.get(MASTERAUTH));
-    let mut bytes = Vec::new();
-    let mut answers = 1;
-    if !password.is_empty() {
-        let all: [&[u8]; 3] = [b"AUTH", &user, &password];
-        encode_command(
-            all.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().into_iter(),
-            &mut bytes,
-        );
-        answers += 1;
-    }
-    encode_command(words.iter().map(Vec::as_slice), &mut bytes);
-    let said = exchange(place, &bytes, answers).map_err(|why| failed(plain(&why)))?;
-    match said.lines().find(|line| !line.starts_with('+')) {
-        None => Ok(()),
-        Some(line) => Err(failed(line.trim_start_matches('-').to_owned())),
-    }
-}
-
-/// Sends requests, and reads so many lines.
-fn exchange(place: SocketAddr, bytes: &[u8], lines: usize) -> std::io::Result<String> {
-    let mut socket = TcpStream::connect_timeout(&place, PATIENCE)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    socket.write_all(bytes)?;
-    let mut said = Vec::new();
-    let mut chunk = [0; 512];
-    while said.iter().filter(|byte| **byte == b'\n').count() < lines {
-        let count = socket.read(&mut chunk)?;
-        if count == 0 {
-            break;
-        }
-        said.extend_from_slice(&chunk[..count]);
-    }
-    Ok(String::from_utf8_lossy(&said).replace('\r', ""))
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let peer = PeerClient::connect(server.cluster_start(), source);
+    peer.and_then(|mut peer| peer.ask(&words)).map_err(failed)?;
+    Ok(())
 }
