@@ -331,8 +331,8 @@ fn moves_wait_for_each_other_and_leave_room_for_saves() {
     eventually("all have gone", || states(cluster.from()) == ["success"; 4]);
 }
 
-/// A key that is lost at the target while it comes would come again, as no more than what the source
-/// does to it next.
+/// A key that is lost at the target while it comes would come again, as no more than what the
+/// source does to it next.
 #[test]
 fn nothing_takes_keys_away_that_come() {
     let cluster = slow(&[]);

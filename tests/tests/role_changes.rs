@@ -82,6 +82,7 @@ fn a_wait_that_begins_beside_a_demotion_is_ended_by_it() {
         await_replica(&top, &below);
         assert_eq!(ask(&mut admin, "LLEN w7"), "(integer) 1");
         assert_eq!(ask(&mut top.client(), "DEL w7"), "(integer) 1");
+        await_replica(&top, &below);
         assert_eq!(ask(&mut admin, "REPLICAOF NO ONE"), "OK");
     }
 }
