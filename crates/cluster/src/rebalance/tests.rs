@@ -59,8 +59,8 @@ fn a_new_node_gets_its_share_in_as_few_ranges_as_it_has_sources() {
     assert_eq!(after(&plan), [4096; 4]);
     assert_eq!(moved(&plan), 4096);
     let ids: Vec<NodeId> = before.iter().map(|node| node.id).collect();
-    for source in 0..3 {
-        let of_it = plan.moves.iter().filter(|it| it.source == ids[source]);
+    for source in &ids[..3] {
+        let of_it = plan.moves.iter().filter(|it| it.source == *source);
         let slots = of_it.fold(SlotSet::empty(), |all, it| all.or(&it.slots));
         assert_eq!(slots.ranges().len(), 1);
     }
