@@ -5,7 +5,7 @@
 //! where they were, and the others go on.
 
 mod automatic;
-mod carry_out;
+mod execution;
 mod figures;
 mod source;
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use cluster::{NodeId, RebalanceBounds, RebalancePlan};
 
-use self::carry_out::start_moves;
+use self::execution::start_moves;
 use self::figures::loads;
 use crate::cluster::start::ClusterContext;
 

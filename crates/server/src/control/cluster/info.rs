@@ -1,6 +1,7 @@
 //! CLUSTER INFO.
 //!
-//! Invariant: the order of the lines is that of Redis; what was never sent or received has none.
+//! Invariants: the order of the lines is that of Redis; what was never sent or received has none.
+//! A cluster is not said to be up before the gates go by that.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,8 @@ use proto::{Args, Reply};
 use crate::server::Server;
 
 pub(super) fn info(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let is_up_at_gates = server.gates.routing.table().is_up;
+    let state = |cluster: &mut Cluster| state(cluster, is_up_at_gates);
     let mut text = server.cluster.with_engine(state).unwrap_or_default();
     let counts = &server.cluster.counts;
     put_counts(&mut text, "sent", &counts.sent);
@@ -25,7 +28,7 @@ pub(super) fn info(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     Ok(())
 }
 
-fn state(cluster: &mut Cluster) -> String {
+fn state(cluster: &mut Cluster, is_up_at_gates: bool) -> String {
     let records = cluster.records();
     let assigned: usize = records.iter().map(|record| record.slots.len()).sum();
     let (suspected, failed) = cluster.failing_slots();
@@ -42,7 +45,7 @@ fn state(cluster: &mut Cluster) -> String {
         ("my_epoch", represented.map_or(0, |record| record.config_epoch)),
     ];
     let mut text = String::new();
-    let word = if cluster.is_ok() { "ok" } else { "fail" };
+    let word = if cluster.is_ok() && is_up_at_gates { "ok" } else { "fail" };
     put(&mut text, format_args!("cluster_state:{word}"));
     lines.iter().for_each(|(name, value)| put(&mut text, format_args!("cluster_{name}:{value}")));
     text

@@ -1,4 +1,4 @@
-//! A plan that is carried out: sources are asked to move slots, one move at a time for each node.
+//! The execution of a plan: sources are asked to move slots, one move at a time for each node.
 //!
 //! Invariants: a node gives or takes by one move of the plan at a time; each move is told of as
 //! over once, and the run is over when all are.
@@ -35,7 +35,7 @@ pub(super) fn start_moves(
     let shown = Arc::clone(&run);
     let work = move || {
         let (sources, misses) = (Sources::new(start), vec![0; run.plan.moves.len()]);
-        MovesUnderWay { start, run: Arc::clone(&run), sources, misses }.carry_out(&turn);
+        MovesUnderWay { start, run: Arc::clone(&run), sources, misses }.execute(&turn);
         // What is told to be over leaves room for the next.
         drop(turn);
         run.end();
@@ -59,7 +59,7 @@ struct MovesUnderWay {
 }
 
 impl MovesUnderWay {
-    fn carry_out(mut self, turn: &RebalanceTurn) {
+    fn execute(mut self, turn: &RebalanceTurn) {
         for round in 0_u64.. {
             let is_cancelled = turn.is_cancelled();
             let asks = round.is_multiple_of(LOOKS_PER_QUESTION);
@@ -67,7 +67,7 @@ impl MovesUnderWay {
                 if asks && is_cancelled {
                     self.sources.cancel(&self.run.plan.moves[step]);
                 }
-                self.look(step, asks);
+                self.poll(step, asks);
             }
             match is_cancelled {
                 true => self.cancel_waiting(),
@@ -112,7 +112,7 @@ impl MovesUnderWay {
     }
 
     /// Finds out how far a move is: by what the bus says, and by what the source says when asked.
-    fn look(&mut self, step: usize, asks: bool) {
+    fn poll(&mut self, step: usize, asks: bool) {
         let planned = self.run.plan.moves[step].clone();
         if self.is_done(&planned) {
             return self.end(step, StepState::Success, String::new());
