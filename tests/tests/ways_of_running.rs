@@ -6,6 +6,7 @@
 
 mod acts;
 mod cells;
+mod observers;
 mod scene;
 mod seen;
 mod ways;

@@ -15,7 +15,8 @@ use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Oracle, Server};
 
 use super::acts::{Act, Form};
-use super::seen::{Effect, Seen, of_info, of_monitor, of_slow_log, told_of_denials};
+use super::observers::Observers;
+use super::seen::{Effect, Seen, of_info, of_slow_log, told_of_denials};
 use super::ways::Way;
 
 /// What is to be over soon is so behind this, or behind twice, four times, .. this.
@@ -57,33 +58,19 @@ const COMMON: &[&str] = &[
 /// A server and its observers.
 pub(super) struct Scene {
     /// The server that is looked at.
-    server: Server,
+    pub(super) server: Server,
     /// Where commands are sent, if that is another.
     upstream: Option<Server>,
     /// A replica, where its copy is looked at.
     follower: Option<Server>,
     /// Ports of memcached and HTTP, where there are any.
     ports: Option<(u16, u16)>,
-    admin: Client,
+    pub(super) admin: Client,
     /// The client that has the act run.
     pub(super) actor: Client,
     /// The client that ends a wait.
     pub(super) other: Client,
     holder: Client,
-}
-
-/// The clients that look on while an act is run.
-struct Onlookers {
-    ear: Client,
-    tracker: Client,
-    prefix_tracker: Client,
-    /// Where the actor's tracking tells.
-    keeper: Option<Client>,
-    watcher: Client,
-    monitor: Client,
-    /// What was shown so far of what counts.
-    shown: Vec<Value>,
-    waiter: Option<Client>,
 }
 
 impl Scene {
@@ -319,7 +306,7 @@ impl Scene {
     }
 
     /// Has all observers come; what is to be over is so behind that.
-    fn look_on(&mut self, way: Way, act: &Act) -> Onlookers {
+    fn look_on(&mut self, way: Way, act: &Act) -> Observers {
         let mut soon_ms = SOON_LEAST_MS;
         loop {
             if let Some(on) = self.look_on_in_time(way, act, soon_ms) {
@@ -334,7 +321,7 @@ impl Scene {
     }
 
     /// As `look_on`, if that takes no longer than this.
-    fn look_on_in_time(&mut self, way: Way, act: &Act, soon_ms: u64) -> Option<Onlookers> {
+    fn look_on_in_time(&mut self, way: Way, act: &Act, soon_ms: u64) -> Option<Observers> {
         assert!(soon_ms < SOON_MOST_MS, "nothing is in time");
         for line in act.over {
             self.ask_words(&expand(&line.replace("SOON", &soon_ms.to_string())));
@@ -357,103 +344,12 @@ impl Scene {
         })
     }
 
-    fn come(&mut self, way: Way, act: &Act) -> Onlookers {
-        let server = &self.server;
-        let (mut ear, mut tracker, mut prefix_tracker) =
-            (server.client(), server.client3(), server.client3());
-        ear.call(&["PSUBSCRIBE", "__keyevent@*", "fence"]);
-        ear.receive();
-        tracker.call(&["SUBSCRIBE", "fence"]);
-        tracker.call(&["CLIENT", "TRACKING", "ON"]);
-        tracker.call(&["TYPE", "t"]);
-        prefix_tracker.call(&["SUBSCRIBE", "fence"]);
-        prefix_tracker.call(&["CLIENT", "TRACKING", "ON", "BCAST"]);
-        let keeper = (act.is_tracked && way.may_track()).then(|| {
-            let mut keeper = server.client3();
-            keeper.call(&["SUBSCRIBE", "fence"]);
-            let id = keeper.id();
-            let words = ["CLIENT", "TRACKING", "ON", "REDIRECT", &id, "NOLOOP"];
-            assert_eq!(text(&self.actor.call(&words)), "OK");
-            if matches!(act.form, Form::Wait(..)) {
-                // What changes it for the client is the client's own change.
-                self.actor.call(&["TYPE", "t"]);
-            }
-            keeper
-        });
-        let (mut watcher, mut monitor) = (server.client(), server.client());
-        watcher.call(&["WATCH", "t"]);
-        monitor.call(&["MONITOR"]);
-        // No client of a replica waits for what it would take.
-        let waits = !act.waits.is_empty()
-            && way != Way::Replay
-            && (way != Way::Stream || act.waits.starts_with("XREAD "));
-        let waiter = waits.then(|| {
-            let mut waiter = server.client();
-            waiter.send(&expand(act.waits));
-            let admin = &mut self.admin;
-            eventually("the other waits", || admin.info("blocked_clients") == "1");
-            waiter
-        });
-        let shown = Vec::new();
-        Onlookers { ear, tracker, prefix_tracker, keeper, watcher, monitor, shown, waiter }
-    }
-
-    /// Has all who look on pass over what they were told so far.
-    fn fence(&mut self, on: &mut Onlookers) -> [Vec<Value>; 5] {
-        self.ask("PUBLISH fence here");
-        let Onlookers { ear, tracker, prefix_tracker, keeper, monitor, .. } = on;
-        let heard = keeper.as_mut().map(up_to_fence).unwrap_or_default();
-        let [events, told, told_by_prefix, monitored] =
-            [ear, tracker, prefix_tracker, monitor].map(up_to_fence);
-        [events, told, told_by_prefix, heard, monitored]
-    }
-
-    /// What those who look on were told. Returns where the actor's tracking tells.
-    fn hear(&mut self, mut on: Onlookers, way: Way, seen: &mut Seen) -> Option<Client> {
-        let [events, told, told_by_prefix, told_actor, monitored] = self.fence(&mut on);
-        let event = |told: &Value| {
-            let Value::Array(parts) = told else { panic!("a message") };
-            let [channel, key] = [&parts[2], &parts[3]].map(text);
-            format!("{} {key}", channel.rsplit(':').next().expect("a name"))
-        };
-        seen.add(Effect::Events, events.iter().map(event).collect::<Vec<_>>().join(", "));
-        seen.add(Effect::Told, notices(&told));
-        seen.add(Effect::ToldByPrefix, notices(&told_by_prefix));
-        seen.add(Effect::Remembered, notices(&told_actor));
-        let shown = [std::mem::take(&mut on.shown), monitored].concat();
-        seen.add(Effect::Monitored, of_monitor(&shown, way));
-        on.watcher.call(&["MULTI"]);
-        let is_broken = matches!(on.watcher.call(&["EXEC"]), Value::Null | Value::NullArray);
-        seen.add(Effect::Watch, if is_broken { "broken" } else { "" }.to_owned());
-        if let Some(waiter) = &mut on.waiter {
-            // A client that was not served waits still.
-            let id = self.blocked();
-            let served = match id {
-                Some(_) => String::new(),
-                None => render(&waiter.receive()),
-            };
-            seen.add(Effect::Waiter, served);
-        }
-        on.keeper
-    }
-
-    /// What the actor's tracking tells of a change by another, which leaves the data as they were.
-    fn told_of_copy(&mut self, keeper: &mut Client) -> String {
-        let lines = match self.other.call(&["EXISTS", "t"]) {
-            Value::Integer(1) => ["RENAME t aside", "RENAME aside t"],
-            _ => ["SET t x", "DEL t"],
-        };
-        lines.iter().for_each(|line| self.ask_words(&expand(line)));
-        self.ask("PUBLISH fence here");
-        notices(&up_to_fence(keeper))
-    }
-
     fn ask_data(&mut self) -> String {
         text(&self.admin.call(&["EVAL", TELL_DATA, "0"]))
     }
 
     /// Whether somebody waits.
-    fn blocked(&mut self) -> Option<()> {
+    pub(super) fn blocked(&mut self) -> Option<()> {
         (self.admin.info("blocked_clients") != "0").then_some(())
     }
 
@@ -534,27 +430,6 @@ impl Scene {
         }
         seen.add(Effect::Data, self.ask_data());
     }
-}
-
-/// What a client hears before the fence.
-fn up_to_fence(client: &mut Client) -> Vec<Value> {
-    let mut heard = Vec::new();
-    loop {
-        let told = client.receive();
-        if render(&told).contains("fence") {
-            return heard;
-        }
-        heard.push(told);
-    }
-}
-
-/// Notices of tracking.
-fn notices(told: &[Value]) -> String {
-    let notice = |told: &Value| {
-        let Value::Push(parts) = told else { panic!("a push: {told:?}") };
-        render(&parts[1]).replace('\n', " ")
-    };
-    told.iter().map(notice).collect::<Vec<_>>().join(", ")
 }
 
 /// All keys with their values, in the same words on all servers.
