@@ -72,6 +72,7 @@ mod dump_streams;
 mod error_bytes;
 mod eviction;
 mod eviction_choice;
+mod exec_accounts;
 mod expired_events;
 mod failover_histories;
 mod failover_in_doubt;

@@ -217,8 +217,17 @@ pub enum Secrets {
     None,
     /// All from this index on.
     From(usize),
-    /// So many behind the first that is this word.
-    Behind(&'static str, usize),
+    /// The values of the option `secret`, where each of the options has so many values, and options
+    /// stand from index `first` on. What stands behind a word that is none of them is hidden: it
+    /// may be a secret in the wrong place.
+    Options {
+        /// Where the options begin.
+        first: usize,
+        /// Each option, and how many values it has.
+        options: &'static [(&'static str, usize)],
+        /// The option whose values are secret.
+        secret: &'static str,
+    },
     /// The values of directives that the configuration calls sensitive: names and values stand in
     /// turn from this index on.
     DirectivesFrom(usize),

@@ -105,7 +105,7 @@ pub fn execute(
     let Resolved { entry, location } = match resolved {
         Ok(resolved) => resolved,
         Err(refusal) => {
-            reject(lane, session, None, out, &refusal);
+            reject(lane, session, None, args, out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }
     };
@@ -120,7 +120,7 @@ pub fn execute(
                 return step;
             }
             server.observed.stats.rejected(lane.number, entry.id);
-            reject(lane, session, Some(entry), out, &refusal);
+            reject(lane, session, Some(entry), args, out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }
         Verdict::Postponed(suspension) => return Step::Postpone(suspension),
@@ -260,7 +260,7 @@ impl CommandExecution<'_> {
     #[cold]
     fn redirect(&mut self, refusal: &Refusal) -> Step {
         self.lane.shared.observed.stats.rejected(self.lane.number, self.entry.id);
-        reject(self.lane, self.session, Some(self.entry), self.out, refusal);
+        reject(self.lane, self.session, Some(self.entry), self.args, self.out, refusal);
         Step::Done
     }
 

@@ -11,8 +11,8 @@ use base::CpuTime;
 use base::time::UnixMillis;
 use commands::Spec;
 use commands::arguments::database;
-use config::Config;
-use config::settings::PROTO_MAX_BULK_LEN;
+use config::settings::{NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN};
+use config::{Config, KeyEvents};
 use keyspace::{Effects, Keyspace, PartitionSet, Refusal};
 use proto::{Args, Limits, Reply};
 
@@ -202,7 +202,19 @@ impl Shared {
     /// Publishes what a transaction gathered; the caller wakes workers when its batch is over.
     #[inline]
     pub(crate) fn notify(&self, wakes: &PendingWakes, effects: &Effects) {
-        notify(&self.pushes.pubsub, &self.config, self.outbox(wakes), effects);
+        if !effects.events().is_empty() {
+            self.notify_as_asked(wakes, self.config.get(NOTIFY_KEYSPACE_EVENTS), effects);
+        }
+    }
+
+    /// As `notify`, with the events that were to be told when the transaction ran.
+    pub(crate) fn notify_as_asked(
+        &self,
+        wakes: &PendingWakes,
+        asked: KeyEvents,
+        effects: &Effects,
+    ) {
+        notify(&self.pushes.pubsub, asked, self.outbox(wakes), effects);
     }
 
     /// Enters what a client has read, whose locks are still held.

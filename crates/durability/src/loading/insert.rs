@@ -35,6 +35,16 @@ pub enum OnDuplicate {
     Replaced,
 }
 
+/// What becomes of a key whose time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnExpired {
+    /// The key is left out, and counted.
+    Dropped,
+    /// The key is there until an expiry meets it: replicas or a log have it, and are told of its
+    /// end by that.
+    Kept,
+}
+
 /// Which data a snapshot becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoadPlace {
@@ -112,13 +122,17 @@ impl<'t> Inserter<'t> {
     }
 
     /// Places the entries of a batch.
-    pub(super) fn place_batch(&mut self, batch: &Batch) -> Result<(), FileError> {
+    pub(super) fn place_batch(
+        &mut self,
+        batch: &Batch,
+        on_expired: OnExpired,
+    ) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
         let now = keyspace.clock().now_ms();
         let clock = AccessClock::new(keyspace.settings(), now);
         for raw in batch.entries() {
             let raw = raw?;
-            if self.is_over(raw.deadline, now) {
+            if self.is_left_out(raw.deadline, now, on_expired) {
                 continue;
             }
             let entry = raw.decode(&self.limits)?;
@@ -138,10 +152,14 @@ impl<'t> Inserter<'t> {
     }
 
     /// Places an entry.
-    pub(super) fn place_made(&mut self, made: BuiltEntry) -> Result<(), FileError> {
+    pub(super) fn place_made(
+        &mut self,
+        made: BuiltEntry,
+        on_expired: OnExpired,
+    ) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
         let now = keyspace.clock().now_ms();
-        if self.is_over(made.entry.borrow().deadline(), now) {
+        if self.is_left_out(made.entry.borrow().deadline(), now, on_expired) {
             return Ok(());
         }
         let loaded = self.locate(made, &AccessClock::new(keyspace.settings(), now))?;
@@ -149,14 +167,17 @@ impl<'t> Inserter<'t> {
         self.insert_group(now)
     }
 
-    /// Whether an entry is not there any more, which is counted. In a load at run time nothing is
-    /// over: the log has the key, and is told of its end by the expiry that meets it.
-    fn is_over(&mut self, deadline: Option<UnixMillis>, now: UnixMillis) -> bool {
-        let is_over = deadline.is_some_and(|deadline| deadline < now)
-            && matches!(self.right, InsertRight::Lane(_))
-            && !self.server.keyspace.settings().suspends_expiry();
-        self.counts.expired += u64::from(is_over);
-        is_over
+    /// Whether an entry is left out as its time is over, which is counted.
+    fn is_left_out(
+        &mut self,
+        deadline: Option<UnixMillis>,
+        now: UnixMillis,
+        on_expired: OnExpired,
+    ) -> bool {
+        let is_over = deadline.is_some_and(|deadline| deadline < now);
+        let is_left_out = is_over && on_expired == OnExpired::Dropped;
+        self.counts.expired += u64::from(is_left_out);
+        is_left_out
     }
 
     /// Finds out where an entry belongs.

@@ -23,7 +23,7 @@ use persist::storage::File;
 use replication::history::SavedHistory;
 use replication::ids::ReplicationId;
 
-use super::insert::{Counts, Inserter, LoadPlace, OnDuplicate};
+use super::insert::{Counts, Inserter, LoadPlace, OnDuplicate, OnExpired};
 use super::threads;
 use crate::durability::Durability;
 
@@ -94,7 +94,9 @@ pub(crate) fn load_to(
     place: LoadPlace,
 ) -> Result<LoadedSnapshot, FileError> {
     let threads = LoaderThreads::spawn(server, on_duplicate, place);
-    let mut sink = SnapshotReading::new(server, on_duplicate, place, &threads);
+    let suspends = server.keyspace.settings().suspends_expiry();
+    let on_expired = if suspends { OnExpired::Kept } else { OnExpired::Dropped };
+    let mut sink = SnapshotReading::new(server, on_duplicate, place, on_expired, &threads);
     let result = read_file(file, rules(server), &mut sink);
     let SnapshotReading { origin, libraries, .. } = sink;
     // What went wrong on another thread is why reading ended.
@@ -112,7 +114,8 @@ pub fn load_within(
     tx: &mut Tx,
 ) -> Result<End, FileError> {
     let placer = Inserter::within(server, on_duplicate, tx);
-    let mut sink = SnapshotReading::new(server, on_duplicate, LoadPlace::Here, placer);
+    let (place, on_expired) = (LoadPlace::Here, OnExpired::Kept);
+    let mut sink = SnapshotReading::new(server, on_duplicate, place, on_expired, placer);
     let end = read_file(file, rules(server), &mut sink)?;
     report_loaded(server, sink.placer.counts(), &end);
     Ok(end)
@@ -149,6 +152,8 @@ struct SnapshotReading<P> {
     server: &'static Durability,
     on_duplicate: OnDuplicate,
     place: LoadPlace,
+    /// What becomes of a key whose time is over, if no stream goes on behind the file.
+    on_expired: OnExpired,
     placer: P,
     origin: SnapshotOrigin,
     libraries: Vec<Vec<u8>>,
@@ -159,16 +164,23 @@ impl<P> SnapshotReading<P> {
         server: &'static Durability,
         on_duplicate: OnDuplicate,
         place: LoadPlace,
+        on_expired: OnExpired,
         placer: P,
     ) -> Self {
         let (origin, libraries) = (SnapshotOrigin::default(), Vec::new());
-        Self { server, on_duplicate, place, placer, origin, libraries }
+        Self { server, on_duplicate, place, on_expired, placer, origin, libraries }
+    }
+
+    /// What becomes of a key whose time is over. Where the file says that a stream goes on behind
+    /// it, replicas may have the key: the stream has to tell them of its end.
+    fn on_expired(&self) -> OnExpired {
+        if self.origin.history().is_some() { OnExpired::Kept } else { self.on_expired }
     }
 }
 
 /// Where the entries of a file go.
 trait Placer {
-    fn place(&mut self, load: Load) -> Result<(), FileError>;
+    fn place(&mut self, load: Load, on_expired: OnExpired) -> Result<(), FileError>;
 }
 
 /// What is placed at once.
@@ -202,7 +214,8 @@ impl<P: Placer> Sink for SnapshotReading<P> {
         delay(self.server, batch.len() as u64);
         let Shared { gates: GateState { loading, .. }, keyspace, log, .. } = &***self.server;
         loading.advance_to(batch.end(), keyspace.clock(), log);
-        self.placer.place(Load::Batch(batch))
+        let on_expired = self.on_expired();
+        self.placer.place(Load::Batch(batch), on_expired)
     }
 
     fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
@@ -222,28 +235,29 @@ impl<P: Placer> Gatherer for SnapshotReading<P> {
 
     fn entry(&mut self, made: BuiltEntry) -> Result<(), FileError> {
         delay(self.server, 1);
-        self.placer.place(Load::BuiltEntry(made))
+        let on_expired = self.on_expired();
+        self.placer.place(Load::BuiltEntry(made), on_expired)
     }
 }
 
 /// On this thread, as it is read.
 impl Placer for Inserter<'_> {
-    fn place(&mut self, load: Load) -> Result<(), FileError> {
+    fn place(&mut self, load: Load, on_expired: OnExpired) -> Result<(), FileError> {
         match load {
-            Load::Batch(batch) => self.place_batch(&batch),
-            Load::BuiltEntry(made) => self.place_made(made),
+            Load::Batch(batch) => self.place_batch(&batch, on_expired),
+            Load::BuiltEntry(made) => self.place_made(made, on_expired),
         }
     }
 }
 
 /// On the loader threads.
 impl Placer for &LoaderThreads {
-    fn place(&mut self, load: Load) -> Result<(), FileError> {
+    fn place(&mut self, load: Load, on_expired: OnExpired) -> Result<(), FileError> {
         let offset = match &load {
             Load::Batch(batch) => batch.end(),
             Load::BuiltEntry(made) => made.offset,
         };
-        if self.has_failed.load(Ordering::Relaxed) || self.loads.send(load).is_err() {
+        if self.has_failed.load(Ordering::Relaxed) || self.loads.send((load, on_expired)).is_err() {
             return Err(FileError::at(offset, Damage::Stopped));
         }
         Ok(())
@@ -307,7 +321,7 @@ fn delay(server: &Durability, keys: u64) {
 
 /// Threads that place entries.
 struct LoaderThreads {
-    loads: SyncSender<Load>,
+    loads: SyncSender<(Load, OnExpired)>,
     reports: Receiver<Result<Counts, FileError>>,
     hired: usize,
     has_failed: Arc<AtomicBool>,
@@ -354,11 +368,14 @@ impl LoaderThreads {
 }
 
 /// Places all that comes.
-fn place_all(mut ground: Inserter<'_>, queue: &Mutex<Receiver<Load>>) -> Result<Counts, FileError> {
+fn place_all(
+    mut ground: Inserter<'_>,
+    queue: &Mutex<Receiver<(Load, OnExpired)>>,
+) -> Result<Counts, FileError> {
     // The queue is let go before what came is worked on.
     let next = || queue.lock().ok()?.recv().ok();
-    while let Some(load) = next() {
-        ground.place(load)?;
+    while let Some((load, on_expired)) = next() {
+        ground.place(load, on_expired)?;
     }
     Ok(ground.counts())
 }

@@ -112,9 +112,9 @@ fn pass<'a>(
     acl(request, acl_check_of)?;
     route(request, known)?;
     subscriber(request)?;
-    monitor(request)?;
     let effective = effective_flags(session, entry);
     let declared = || declared_flags(lane, session, entry, args);
+    monitor(request, declared)?;
     let room = || budget::room_for(effective, args);
     pass_with_data(request, effective, room, declared)
 }
@@ -196,8 +196,11 @@ fn subscriber(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult
 
 /// A client that called MONITOR keeps from the data.
 #[inline]
-fn monitor(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
-    match session.client.has_flag(client_flags::MONITOR) && touches_keys(entry.spec.flags) {
+fn monitor(
+    GateRequest { session, .. }: GateRequest<'_>,
+    declared: impl Fn() -> Flags,
+) -> GateResult {
+    match session.client.has_flag(client_flags::MONITOR) && touches_keys(declared()) {
         true => Err(GateError::Refusal(WATCHES)),
         false => Ok(()),
     }

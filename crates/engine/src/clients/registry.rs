@@ -131,6 +131,9 @@ pub struct LiveStats {
 #[derive(Default)]
 pub struct Names(Option<Box<ClientNames>>);
 
+/// So much of a name stands in a log: clients choose its length, and a log keeps many.
+pub(crate) const LOGGED_NAME_BYTES: usize = 1024;
+
 /// What a client is called.
 #[derive(Default)]
 pub struct ClientNames {
@@ -168,6 +171,11 @@ impl Holdings {
 }
 
 impl ClientNames {
+    /// What the names take that the client chose.
+    pub(crate) fn bytes(&self) -> usize {
+        self.name.len() + self.library.len() + self.library_version.len()
+    }
+
     /// The name of its user.
     pub fn user(&self) -> &[u8] {
         self.user.as_deref().unwrap_or(DEFAULT_USER)

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use commands::Flags;
 use keyspace::{Location, Refusal};
-use proto::{Args, Output, Reply, Resp};
+use proto::{Args, Output, Reply};
 
 use super::{Resolved, reject};
 use crate::admission::gates;
@@ -15,8 +15,8 @@ use crate::commit::accounting::bill;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
+use crate::session::MultiState;
 use crate::session::Session;
-use crate::session::{MultiQueue, MultiState};
 use crate::table::command_table::CommandEntry;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
@@ -34,11 +34,13 @@ pub(super) fn queue(
     out: &mut Output,
 ) {
     if is_kept_from_units(entry.spec.flags) {
-        return reject(lane, session, Some(entry), out, &NOT_IN_MULTI);
+        lane.shared.observed.stats.rejected(lane.number, entry.id);
+        return reject(lane, session, Some(entry), args, out, &NOT_IN_MULTI);
     }
     let resp = session.resp;
-    if let Some(queue) = session.multi.as_deref_mut().and_then(MultiState::queue_mut) {
-        keep(queue, args, Resolved { entry, location }, resp, out);
+    if let Some(multi) = session.multi.as_deref_mut() {
+        keep(multi, args, Resolved { entry, location });
+        Reply::new(out, resp).raw(QUEUED);
     }
     bill(lane, session, args.extent(), QUEUED.len() as u64, 0);
     session.show_multi();
@@ -60,7 +62,7 @@ pub fn queue_together<'a>(
     let Some(mut multi) = session.multi.take() else { return 0 };
     let mut before = None;
     let mut count = 0;
-    if let Some(queue) = multi.queue_mut() {
+    if multi.is_queueing() {
         for (args, resolved) in requests {
             let Some(Resolved { entry, location }) = resolved else { break };
             let flags = entry.spec.flags;
@@ -73,7 +75,8 @@ pub fn queue_together<'a>(
             if !gates::admits_batched(lane, session, alike, entry, (args, location.as_slice())) {
                 break;
             }
-            keep(queue, args, Resolved { entry, location }, session.resp, out);
+            keep(&mut multi, args, Resolved { entry, location });
+            Reply::new(out, session.resp).raw(QUEUED);
             bill(lane, session, args.extent(), QUEUED.len() as u64, 0);
             (count, before) = (count + 1, Some(entry));
         }
@@ -91,11 +94,15 @@ fn is_kept_from_units(flags: Flags) -> bool {
     flags.has(Flags::NO_MULTI) || flags.has(Flags::UNITLESS)
 }
 
-/// Keeps a command that is admitted.
+/// Keeps a command that is admitted, if EXEC may run it: what will not run takes no memory.
 #[inline]
-fn keep(queue: &mut MultiQueue, args: Args<'_>, resolved: Resolved, resp: Resp, out: &mut Output) {
+fn keep(multi: &mut MultiState, args: Args<'_>, resolved: Resolved) {
+    if multi.is_lost() {
+        return;
+    }
     let Resolved { entry, location } = resolved;
-    // A program may meet other keys than its own.
-    queue.push(entry, args, location.filter(|_| entry.has_first_key));
-    Reply::new(out, resp).raw(QUEUED);
+    if let Some(queue) = multi.queue_mut() {
+        // A program may meet other keys than its own.
+        queue.push(entry, args, location.filter(|_| entry.has_first_key));
+    }
 }

@@ -4,8 +4,9 @@
 
 use commands::Role;
 use keyspace::Refusal;
-use proto::{Output, Reply, Resp};
+use proto::{Args, Output, Reply, Resp};
 
+use crate::commit::accounting::feed_monitors;
 use crate::lane::Lane;
 use crate::limits::slot_map::is_redirection;
 use crate::session::Session;
@@ -14,12 +15,14 @@ use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
 /// Refuses a command that was not admitted. EXEC will be refused too then; and EXEC itself says so
-/// in words of its own, and ends the transaction if there is one.
+/// in words of its own, ends the transaction if there is one, and is shown to monitors, which were
+/// shown its MULTI.
 #[cold]
 pub(super) fn reject(
     lane: &Lane,
     session: &mut Session,
-    entry: Option<&CommandEntry>,
+    entry: Option<&'static CommandEntry>,
+    args: Args<'_>,
     out: &mut Output,
     refusal: &Refusal,
 ) {
@@ -28,6 +31,9 @@ pub(super) fn reject(
         Some(entry) if is_exec(entry) => {
             refuse(server, entry, refusal, resp, out);
             session.end_transaction(server);
+            if !is_redirection(refusal) {
+                feed_monitors(lane, session, session.database, entry, args);
+            }
         }
         _ => {
             server.refuse(refusal, &mut Reply::new(out, resp));

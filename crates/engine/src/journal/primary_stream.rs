@@ -34,7 +34,8 @@ impl Journal {
         }
     }
 
-    /// Says whether clients may write beside a primary's stream; returns whether that is new.
+    /// Says whether something may be written here beside a primary's stream, by clients or as keys
+    /// are evicted; returns whether that is new.
     pub fn set_takes_local(&self, takes_local: bool) -> bool {
         let mut tail = self.tail();
         let before = std::mem::replace(&mut tail.takes_local, takes_local);

@@ -16,7 +16,7 @@ use config::settings::{
 };
 use proto::Args;
 
-use crate::clients::registry::Client;
+use crate::clients::registry::{Client, LOGGED_NAME_BYTES};
 use crate::observe::execution::Execution;
 use crate::observe::redact;
 use crate::table::command_table::CommandEntry;
@@ -148,7 +148,7 @@ impl CommandLog {
                 cost: 0,
                 arguments: cut(config, entry, args),
                 peer: client.map(|client| client.peer.to_string()).unwrap_or_default(),
-                client_name: client.map(|client| client.names().name.clone()).unwrap_or_default(),
+                client_name: client.map(name_of).unwrap_or_default(),
             };
             PendingEntry { entry, costs }
         })
@@ -181,6 +181,12 @@ impl CommandLog {
     fn ring(&self, what: CommandLogType) -> MutexGuard<'_, Ring> {
         self.logs[what as usize].ring()
     }
+}
+
+/// A client's name as far as a log keeps it.
+fn name_of(client: &Client) -> Box<[u8]> {
+    let names = client.names();
+    names.name[..names.name.len().min(LOGGED_NAME_BYTES)].into()
 }
 
 impl ThresholdLog {

@@ -4,8 +4,7 @@
 //! Invariant: they are published under the locks of their keys, so that what happened to a key is
 //! told in its order.
 
-use config::settings::NOTIFY_KEYSPACE_EVENTS;
-use config::{Config, KeyEvents};
+use config::KeyEvents;
 use keyspace::{Effects, Event, EventClass, EventMask, MEMBER_EVENTS};
 
 use crate::clients::mailbox::Outbox;
@@ -46,20 +45,20 @@ pub(crate) fn mask(asked: KeyEvents) -> EventMask {
     classes.fold(members, |mask, (_, class)| mask | *class as EventMask)
 }
 
-/// Publishes what a transaction gathered; the caller wakes workers when its batch is over.
+/// Publishes what a transaction gathered, as far as these events are asked for; the caller wakes
+/// workers when its batch is over.
 #[inline]
-pub(crate) fn notify(pubsub: &PubSub, config: &Config, outbox: Outbox<'_>, effects: &Effects) {
+pub(crate) fn notify(pubsub: &PubSub, asked: KeyEvents, outbox: Outbox<'_>, effects: &Effects) {
     if !effects.events().is_empty() {
-        publish_events(pubsub, config, outbox, effects.events());
+        publish_events(pubsub, asked, outbox, effects.events());
     }
 }
 
 #[cold]
-fn publish_events(pubsub: &PubSub, config: &Config, outbox: Outbox<'_>, events: &[Event]) {
+fn publish_events(pubsub: &PubSub, asked: KeyEvents, outbox: Outbox<'_>, events: &[Event]) {
     if pubsub.is_silent() {
         return;
     }
-    let asked = config.get(NOTIFY_KEYSPACE_EVENTS);
     for event in events {
         let publisher = EventPublisher { pubsub, outbox, event };
         publisher.publish_key(asked);

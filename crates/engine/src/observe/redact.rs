@@ -24,9 +24,22 @@ fn is_secret(entry: &CommandEntry, args: Args<'_>, index: usize) -> bool {
     match entry.spec.secrets {
         Secrets::None => false,
         Secrets::From(first) => index >= first,
-        Secrets::Behind(word, count) => {
-            let place = args.iter().position(|argument| is(argument, word));
-            place.is_some_and(|place| (place + 1..=place + count).contains(&index))
+        Secrets::Options { first, options, secret } => {
+            let mut next = first;
+            while next < index {
+                let option = options.iter().find(|(word, _)| is(&args[next], word));
+                let Some((word, values)) = option else { return true };
+                let end = next + values;
+                if end >= args.len() {
+                    // A value is missing, so another may stand in the wrong place.
+                    return true;
+                }
+                if index <= end {
+                    return *word == secret;
+                }
+                next = end + 1;
+            }
+            false
         }
         Secrets::DirectivesFrom(first) => {
             let names_a_secret = |name| ConfigOption::named(name).is_some_and(|it| it.sensitive);

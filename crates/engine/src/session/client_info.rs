@@ -11,7 +11,7 @@ use config::settings::UNIXSOCKET;
 use replication::backlog::{self, PIECE_BYTES};
 
 use crate::clients::mailbox::IN_TRANSIT;
-use crate::clients::registry::{Client, Peer, SubscriptionKind, client_flags};
+use crate::clients::registry::{Client, LOGGED_NAME_BYTES, Peer, SubscriptionKind, client_flags};
 use crate::session;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -55,7 +55,7 @@ fn held_for(client: &Client) -> usize {
     let names = client.names();
     let waits = client.has_flag(client_flags::BLOCKED);
     let waiter = names.waiter().filter(|_| waits);
-    names.holdings.bytes() + waiter.map_or(0, |waiter| session::memory(&waiter))
+    names.bytes() + names.holdings.bytes() + waiter.map_or(0, |waiter| session::memory(&waiter))
 }
 
 /// The letters of a client's state, `N` if there is nothing to say.
@@ -94,25 +94,26 @@ pub fn address(server: &Shared, peer: Peer) -> String {
 /// What `cmd=` says of a client that sent no command.
 pub const NO_COMMAND: &str = "NULL";
 
-/// A client's line, for the log.
+/// A client's line, for a log: names are cut.
 pub fn describe(server: &Shared, client: &Client, now: UnixMillis) -> String {
     let last = client.live.last_command.load(Ordering::Relaxed) as usize;
     let mut entries = server.table.entries().iter().flat_map(CommandEntry::family);
     let command = entries.find(|entry| entry.id == last);
     let command = command.map_or(NO_COMMAND, |entry| entry.full_name.as_str());
     let mut line = Vec::new();
-    write_line(&mut line, server, client, now, command, 0);
+    write_line(&mut line, server, client, now, (command, 0), LOGGED_NAME_BYTES);
     String::from_utf8_lossy(&line).into_owned()
 }
 
-/// Writes the line of a client whose latest command has this name, and this many bytes.
+/// Writes the line of a client whose latest command has this name, and this many bytes; no more
+/// than `name_bytes` of each name that the client chose.
 pub fn write_line(
     line: &mut Vec<u8>,
     server: &Shared,
     client: &Client,
     now: UnixMillis,
-    command: &str,
-    arguments: usize,
+    (command, arguments): (&str, usize),
+    name_bytes: usize,
 ) {
     let live = &client.live;
     let number = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
@@ -138,7 +139,7 @@ pub fn write_line(
         address(server, client.peer),
         address(server, client.local),
         client.descriptor,
-        text(&names.name),
+        text(&names.name, name_bytes),
         (now - client.created).max(0) / 1000,
         (now - live.last_active.load(Ordering::Relaxed)).max(0) / 1000,
         flags,
@@ -159,8 +160,8 @@ pub fn write_line(
          tot-cmds={}",
         live.redirect.load(Ordering::Relaxed),
         live.resp.load(Ordering::Relaxed),
-        text(&names.library),
-        text(&names.library_version),
+        text(&names.library, name_bytes),
+        text(&names.library_version, name_bytes),
         worker_of(client),
         number(&live.net_in),
         number(&live.net_out),
@@ -178,7 +179,7 @@ fn worker_of(client: &Client) -> u8 {
     if usize::from(worker) == IN_TRANSIT { 0 } else { worker }
 }
 
-/// Names are printable: they were checked when they came.
-fn text(name: &[u8]) -> &str {
-    std::str::from_utf8(name).unwrap_or_default()
+/// The beginning of a name. Names are printable: they were checked when they came.
+fn text(name: &[u8], most: usize) -> &str {
+    std::str::from_utf8(&name[..name.len().min(most)]).unwrap_or_default()
 }

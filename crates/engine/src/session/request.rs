@@ -47,22 +47,41 @@ pub enum Step {
 /// How a session's transactions are begun.
 #[inline]
 pub fn tx_options(lane: &Lane, session: &Session) -> TxOptions {
-    // CLIENT IMPORT-SOURCE has its effect in import mode only.
-    let imports = lane.shared.keyspace.settings().suspends_expiry()
-        && session.client.has_flag(client_flags::IMPORT_SOURCE);
+    let ClientView { sees_expired, touches } = ClientView::of(lane, session);
     let now_us = lane.now_us();
     TxOptions {
         lane: lane.number,
         database: session.database,
         now: now_us / 1000,
         now_us,
-        sees_expired: imports || session.is_importing_slots(),
-        touches: !session.no_touch,
+        sees_expired,
+        touches,
         undoable: false,
         heavy: false,
         serves_within_budget: false,
         unrecorded: false,
         origin: session.client.id,
+    }
+}
+
+/// What a client has said of how its commands see the data, and are seen.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientView {
+    /// Whether keys are there for it whose time is over.
+    pub(crate) sees_expired: bool,
+    /// Whether its reads are noted as a use of their keys.
+    pub(crate) touches: bool,
+}
+
+impl ClientView {
+    /// That of a session at present.
+    #[inline]
+    pub(crate) fn of(lane: &Lane, session: &Session) -> Self {
+        // CLIENT IMPORT-SOURCE has its effect in import mode only.
+        let imports = lane.shared.keyspace.settings().suspends_expiry()
+            && session.client.has_flag(client_flags::IMPORT_SOURCE);
+        let sees_expired = imports || session.is_importing_slots();
+        Self { sees_expired, touches: !session.no_touch }
     }
 }
 

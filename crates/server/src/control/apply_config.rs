@@ -213,6 +213,8 @@ const EFFECTS: &[ConfigEffect] = &[
         of: &["maxmemory", "replica-ignore-maxmemory"],
         apply: |server| {
             server.memory.budget.configure(&server.config, &server.gates.replica_role);
+            // A replica that evicts has its log told of it.
+            server.links.configure(server);
             warn_of_small_limit(server);
         },
         ..PLAIN

@@ -1,12 +1,15 @@
 //! The ports of HTTP, plain and encrypted, and their thread.
 //!
 //! Invariants: the ports are bound before the server says that it is ready; so many connections at
-//! most are open, each for a bounded time.
+//! most are open, each for a bounded time; beyond that number the one goes that has asked for
+//! nothing for the longest time, so clients that neither ask nor read keep nobody out.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::{self, Cursor};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::Duration;
 
 use base::io_error_text::plain;
@@ -21,8 +24,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::spawn_local;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, spawn_local};
 
 use super::response::HttpResponse;
 use super::state::HttpState;
@@ -30,7 +33,7 @@ use super::{access, routes};
 use crate::net::connection::RawStream;
 use crate::net::listeners::bind_for;
 
-/// More wait in the listener's queue.
+/// For one more, another goes.
 const CONNECTIONS_MOST: usize = 64;
 
 /// A request's head comes within this time, and a connection lives no longer than the second one.
@@ -39,6 +42,59 @@ const LIFE_MOST: Duration = Duration::from_secs(300);
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The connections that are open, by when they last asked for something: a number that grows.
+#[derive(Default)]
+struct OpenConnections {
+    tasks: RefCell<BTreeMap<u64, AbortHandle>>,
+    next: Cell<u64>,
+}
+
+/// One of them, until it is dropped.
+struct OpenConnection {
+    all: Rc<OpenConnections>,
+    asked: Cell<u64>,
+}
+
+impl OpenConnections {
+    /// Has a connection served; where there are too many, another goes.
+    fn serve<F: Future<Output = ()> + 'static>(
+        self: &Rc<Self>,
+        serve: impl FnOnce(Rc<OpenConnection>) -> F,
+    ) {
+        let number = self.number();
+        let connection = OpenConnection { all: Rc::clone(self), asked: Cell::new(number) };
+        let task = spawn_local(serve(Rc::new(connection)));
+        let mut tasks = self.tasks.borrow_mut();
+        if tasks.len() >= CONNECTIONS_MOST
+            && let Some((_, longest)) = tasks.pop_first()
+        {
+            longest.abort();
+        }
+        tasks.insert(number, task.abort_handle());
+    }
+
+    fn number(&self) -> u64 {
+        self.next.replace(self.next.get() + 1)
+    }
+}
+
+impl OpenConnection {
+    /// The client has asked for something.
+    fn note_request(&self) {
+        let mut tasks = self.all.tasks.borrow_mut();
+        let number = self.all.number();
+        if let Some(task) = tasks.remove(&self.asked.replace(number)) {
+            tasks.insert(number, task);
+        }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.all.tasks.borrow_mut().remove(&self.asked.get());
+    }
+}
 
 /// A socket that clients of HTTP come in by.
 struct HttpSocket {
@@ -88,11 +144,11 @@ async fn serve_all(
     sockets: Vec<HttpSocket>,
     mut guests: mpsc::UnboundedReceiver<Guest>,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MOST));
+    let open = Rc::new(OpenConnections::default());
     for HttpSocket { address, socket, is_encrypted } in sockets {
         match TcpListener::from_std(socket) {
             Ok(listener) => {
-                spawn_local(accept(server, listener, is_encrypted, Arc::clone(&places)));
+                spawn_local(accept(server, listener, is_encrypted, Rc::clone(&open)));
             }
             Err(error) => {
                 log_warning!(server.log, "Cannot serve HTTP on {address}: {}", plain(&error));
@@ -100,14 +156,10 @@ async fn serve_all(
         }
     }
     while let Some(guest) = guests.recv().await {
-        // One that finds no place is closed: its requests cannot wait in a listener's queue.
-        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            spawn_local(async move {
-                // A guest that cannot be read from is no client.
-                let _ = guest.serve(server).await;
-                drop(place);
-            });
-        }
+        open.serve(|connection| async move {
+            // A guest that cannot be read from is no client.
+            let _ = guest.serve(server, &connection).await;
+        });
     }
     std::future::pending::<()>().await;
 }
@@ -119,18 +171,22 @@ struct Guest {
 }
 
 impl Guest {
-    async fn serve(self, server: &'static HttpState) -> io::Result<()> {
+    async fn serve(
+        self,
+        server: &'static HttpState,
+        connection: &OpenConnection,
+    ) -> io::Result<()> {
         let input = Cursor::new(self.input);
         match self.stream {
             RawStream::Tcp(socket) => {
                 let stream = TcpStream::from_std(socket)?;
                 let peer = stream.peer_addr()?;
-                serve_guest(server, input, stream, peer).await;
+                serve_guest(server, connection, input, stream, peer).await;
             }
             RawStream::Tls(session) => {
                 let stream = session.attach()?;
                 let peer = stream.socket().peer_addr()?;
-                serve_guest(server, input, *stream, peer).await;
+                serve_guest(server, connection, input, *stream, peer).await;
             }
             // No address is known, by which its rights would be told.
             RawStream::Unix(_) => {}
@@ -141,6 +197,7 @@ impl Guest {
 
 async fn serve_guest(
     server: &'static HttpState,
+    open: &OpenConnection,
     input: Cursor<Vec<u8>>,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: SocketAddr,
@@ -148,6 +205,7 @@ async fn serve_guest(
     let (reader, writer) = tokio::io::split(stream);
     let stream = tokio::io::join(input.chain(reader), writer);
     let service = service_fn(move |request| {
+        open.note_request();
         answer_in_time(server, peer, request, async move |request| {
             routes::answer_guest(server, peer, &request)
         })
@@ -164,25 +222,23 @@ async fn accept(
     server: &'static HttpState,
     listener: TcpListener,
     is_encrypted: bool,
-    places: Arc<Semaphore>,
+    open: Rc<OpenConnections>,
 ) {
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let Ok(local) = stream.local_addr() else { continue };
                 let ends = (peer, local);
-                spawn_local(async move {
+                open.serve(|connection| async move {
                     match is_encrypted {
-                        false => serve(server, stream, ends).await,
+                        false => serve(server, &connection, stream, ends).await,
                         true => {
                             // A client that cannot agree is no client.
                             if let Ok(stream) = server.tls.receive(stream, HEAD_PATIENCE).await {
-                                serve(server, stream, ends).await;
+                                serve(server, &connection, stream, ends).await;
                             }
                         }
                     }
-                    drop(place);
                 });
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -192,10 +248,12 @@ async fn accept(
 
 async fn serve(
     server: &'static HttpState,
+    open: &OpenConnection,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     ends: (SocketAddr, SocketAddr),
 ) {
     let service = service_fn(move |request| {
+        open.note_request();
         answer_in_time(server, ends.0, request, async move |request| {
             routes::answer(server, ends, request).await
         })

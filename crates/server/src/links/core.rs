@@ -7,7 +7,9 @@
 use std::task::Waker;
 
 use base::random::Random;
-use config::settings::{REPL_BACKLOG_SIZE, REPLICA_READ_ONLY, REPLICA_SERVE_STALE_DATA};
+use config::settings::{
+    REPL_BACKLOG_SIZE, REPLICA_IGNORE_MAXMEMORY, REPLICA_READ_ONLY, REPLICA_SERVE_STALE_DATA,
+};
 use durability::aof::Phase;
 use engine::journal::acks::ReplicaAck;
 use engine::journal::{StreamHistory, selection};
@@ -309,7 +311,9 @@ impl Core {
         let refusals = &server.gates.write_refusals;
         refusals.set(FEW_REPLICAS, !is_replica && !self.primary.allows_writes());
         let is_read_only = config.get(REPLICA_READ_ONLY);
-        let is_new = server.journal.set_takes_local(!is_read_only);
+        // What a replica evicts by itself is no part of the stream, either.
+        let evicts = !config.get(REPLICA_IGNORE_MAXMEMORY);
+        let is_new = server.journal.set_takes_local(!is_read_only || evicts);
         if is_new && is_replica && server.aof.phase() != Phase::Off {
             // What was under way may have missed the log, or the order there.
             server.aof.rewrite.schedule();

@@ -82,7 +82,11 @@ impl Unit {
     pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
         let server = self.server;
         let append = |tx: &mut Tx, record: &[u8]| publish::append_own(server, wakes, tx, record);
-        let seen = self.commit_by(wakes, true, append)?;
+        let mut seen = self.commit_by(wakes, true, append)?;
+        if !self.publications.is_empty() && server.journal.is_for_replicas() {
+            // Its messages are for replicas, too, and stand behind its record.
+            seen = Seen::own(server.journal.end());
+        }
         Ok(if seen.lsn > self.committed.lsn { seen } else { self.committed })
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: notifications and messages leave in the order of the commands that they come from.
 
+use config::KeyEvents;
 use keyspace::Effects;
 use proto::OwnedArgs;
 
@@ -14,6 +15,8 @@ pub(super) struct Done {
     pub(super) effects: Effects,
     pub(super) database: usize,
     pub(super) args: OwnedArgs,
+    /// Which events were to be told when it ran: a later command may have changed that.
+    pub(super) asked: KeyEvents,
 }
 
 /// Publishes what commands of a unit have to say, in their order.
@@ -31,7 +34,7 @@ pub(super) fn announce(
         while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
             publish(publication);
         }
-        server.notify(wakes, &command.effects);
+        server.notify_as_asked(wakes, command.asked, &command.effects);
     }
     publications.for_each(|(_, publication)| publish(publication));
 }

@@ -14,19 +14,18 @@ use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
 
+use super::command_cost::CommandCost;
 use super::{Program, ProgramRequest, RunsOn, Unit, failpoint};
 use crate::admission::gates::{self, FlagsOf};
 use crate::admission::quota;
 use crate::clients::registry::Client;
-use crate::commit::accounting;
 use crate::lane::Lane;
 use crate::limits::loading::LOADING;
 use crate::limits::quotas::DatabasesOverQuota;
 use crate::limits::slot_map::SlotAccess;
-use crate::observe::execution::Execution;
 use crate::session::fieldsets::{Fieldsets, is_long, with_fields};
 use crate::session::multi::{MultiQueue, Queued, Watching};
-use crate::session::{Accounted, AclSubject, LockSet, Request, Session, aborted};
+use crate::session::{Accounted, AclSubject, ClientView, LockSet, Request, Session, aborted};
 use crate::table::command_table::{CommandEntry, Run};
 use crate::table::flag_set::FlagSet;
 use crate::transaction::control_plane::{Asker, ControlRequest, ControlWork, Next};
@@ -74,19 +73,10 @@ struct Exec {
     closes: bool,
     /// Whether the client wants no replies from here on.
     is_mute: bool,
+    /// Whether it has subscribed to anything: PING has another form then.
+    is_subscriber: bool,
     /// The client, once the transaction has left its worker with what the client watches.
     out_for: Option<Arc<Client>>,
-}
-
-/// What a command of the queue cost.
-struct CommandCost {
-    /// The logical database that it left the transaction in.
-    database: usize,
-    pub micros: u64,
-    reply_bytes: u64,
-    pub failed: bool,
-    /// What ran if it was a unit of its own.
-    nested: Option<Box<dyn Program>>,
 }
 
 pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
@@ -101,29 +91,14 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
         session.end_transaction(server);
         return Err(TRANSACTION_DISCARDED);
     }
-    let (ran, nested) = (Vec::with_capacity(queue.len()), None);
-    let (has_begun, closes, is_mute) = (false, false, !session.replies());
     let asks_for_fieldsets = multi.flags().any.has(Flags::USES_FIELDSET);
     let fieldsets =
         if asks_for_fieldsets { session.fieldsets().clone() } else { Fieldsets::default() };
-    Ok(Box::new(Exec {
-        server,
-        queue,
-        watching,
-        resp,
-        subject,
-        access,
-        fieldsets,
-        ran,
-        charged: 0,
-        has_begun,
-        nested,
-        killed: Vec::new(),
-        task: None,
-        closes,
-        is_mute,
-        out_for: None,
-    }))
+    let (is_mute, is_subscriber) = (!session.replies(), session.is_subscriber());
+    let mut exec = Exec::of(server, queue, resp);
+    (exec.watching, exec.subject, exec.access) = (watching, subject, access);
+    (exec.fieldsets, exec.is_mute, exec.is_subscriber) = (fieldsets, is_mute, is_subscriber);
+    Ok(Box::new(exec))
 }
 
 impl Accounted for Exec {
@@ -213,15 +188,18 @@ impl Program for Exec {
                 self.fetch_ahead(&unit.tx);
             }
             let (length, mark) = (out.len(), out.mark());
-            let failed = self.step(queued, unit, place, out)?;
+            let is_denied = self.deny(queued, unit, out);
+            let failed = is_denied || self.step(queued, unit, place, out)?;
             let nested = self.nested.take();
-            if self.is_mute && !queued.entry.answers_with_messages() {
+            // What tells of subscriptions is no reply, but an error is.
+            if self.is_mute && (failed || !queued.entry.answers_with_messages()) {
                 out.truncate(mark);
             }
             let ended = clock.since(moment);
             let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
             let (reply_bytes, database) = ((out.len() - length) as u64, unit.tx.database());
-            self.ran.push(CommandCost { database, micros, reply_bytes, failed, nested });
+            let cost = CommandCost { database, micros, reply_bytes, failed, is_denied, nested };
+            self.ran.push(cost);
         }
         Ok(())
     }
@@ -284,7 +262,7 @@ impl Program for Exec {
         // What may have to begin at its beginning has to find all there.
         let done = self.ran.len() + usize::from(self.task.is_some());
         let first = if unit.may_begin_again() { 0 } else { done };
-        self.queue.iter_from(first).any(|queued| needs_session(queued.entry))
+        self.queue.iter_from(first).any(|queued| self.needs_session(queued.entry))
     }
 }
 
@@ -316,25 +294,35 @@ fn makes_final(entry: &CommandEntry) -> bool {
 }
 
 impl Exec {
-    /// Books those of its commands that ran before a place in the queue and are not booked yet.
+    /// One of a queue, whose client may do anything and watches nothing.
+    fn of(server: &'static Engine, queue: Arc<MultiQueue>, resp: Resp) -> Self {
+        let ran = Vec::with_capacity(queue.len());
+        Self {
+            server,
+            queue,
+            watching: None,
+            resp,
+            subject: None,
+            access: SlotAccess::default(),
+            fieldsets: Fieldsets::default(),
+            ran,
+            charged: 0,
+            has_begun: false,
+            nested: None,
+            killed: Vec::new(),
+            task: None,
+            closes: false,
+            is_mute: false,
+            is_subscriber: false,
+            out_for: None,
+        }
+    }
+
+    /// Accounts for the commands that ran before a place in the queue and are not accounted yet.
     fn charge_up_to(&self, end: usize, lane: &Lane, session: &mut Session) {
         let ran = &self.ran[self.charged..end];
-        for (queued, ran) in self.queue.iter_from(self.charged).zip(ran) {
-            let Queued { entry, args, .. } = queued;
-            let CommandCost { database, micros, reply_bytes, failed, ref nested } = *ran;
-            match nested {
-                Some(nested) => nested.charge(args, lane, session),
-                None => {
-                    let (server, client) = (lane.shared, &session.client);
-                    server.feed_monitors_unbegun(&lane.wakes, client, database, entry, args);
-                }
-            }
-            accounting::account(lane, session, Execution { entry, args, micros, reply_bytes });
-            accounting::feed_monitors(lane, session, database, entry, args);
-            if failed {
-                lane.shared.observed.stats.failed(lane.number, entry.id);
-            }
-        }
+        let queued = self.queue.iter_from(self.charged);
+        queued.zip(ran).for_each(|(queued, ran)| ran.charge(queued, lane, session));
     }
 
     fn is_watch_whole(&self, unit: &Unit) -> bool {
@@ -384,6 +372,11 @@ impl Exec {
         }
     }
 
+    /// Whether a command can be run only where the session is.
+    fn needs_session(&self, entry: &CommandEntry) -> bool {
+        needs_session(entry) || self.is_subscriber && entry.spec.role == Role::Ping
+    }
+
     /// Whether the next command may begin here, as far as one can tell.
     fn is_place_for(
         &self,
@@ -393,8 +386,8 @@ impl Exec {
         has_taken_long: bool,
     ) -> bool {
         match place {
-            RunsOn::Heavy => self.task.is_some() || !needs_session(entry),
-            RunsOn::Worker(..) if needs_session(entry) || !unit.refuses_long_work() => true,
+            RunsOn::Heavy => self.task.is_some() || !self.needs_session(entry),
+            RunsOn::Worker(..) if self.needs_session(entry) || !unit.refuses_long_work() => true,
             RunsOn::Worker(..) if has_taken_long => false,
             // DEBUG may take any time, and so may a script.
             RunsOn::Worker(..) => {
@@ -413,6 +406,15 @@ impl Exec {
         }
     }
 
+    /// Refuses a command that its user may not run any more; whether that is so.
+    fn deny(&self, queued: Queued<'_>, unit: &mut Unit, out: &mut Output) -> bool {
+        let Queued { entry, args, .. } = queued;
+        let request = Request { entry, args, database: unit.tx.database() };
+        let subject = self.subject.as_ref();
+        let refusal = subject.and_then(|subject| subject.refuse_queued(unit, request));
+        refusal.is_some_and(|refusal| self.refuse(unit, &refusal, out))
+    }
+
     /// Runs one command; whether it failed.
     fn step(
         &mut self,
@@ -422,12 +424,6 @@ impl Exec {
         out: &mut Output,
     ) -> Result<bool, Refusal> {
         let Queued { entry, args, .. } = queued;
-        if let Some(subject) = &self.subject {
-            let request = Request { entry, args, database: unit.tx.database() };
-            if let Some(refusal) = subject.refuse_queued(unit, request) {
-                return Ok(self.refuse(unit, &refusal, out));
-            }
-        }
         match entry.run {
             Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
                 match self.fieldsets.fields_of(args) {
@@ -490,7 +486,7 @@ impl Exec {
                 };
                 let ended = next.and_then(|next| next.end_here(lane.number, args, &mut reply));
                 if makes_final(entry) {
-                    self.refresh_after_control(unit, session);
+                    self.refresh_after_control(unit, lane, session);
                     out.set_ceiling(server.output_ceiling(&session.client));
                 } else {
                     session.select(home);
@@ -542,8 +538,11 @@ impl Exec {
     }
 
     /// Looks again at what a control command may have made another.
-    fn refresh_after_control(&mut self, unit: &mut Unit, session: &Session) {
+    fn refresh_after_control(&mut self, unit: &mut Unit, lane: &Lane, session: &Session) {
         self.resp = session.resp;
+        self.is_subscriber = session.is_subscriber();
+        let ClientView { sees_expired, touches } = ClientView::of(lane, session);
+        unit.tx.set_view(sees_expired, touches);
         self.is_mute = !session.replies();
         self.subject = session.acl_subject(self.server);
         self.fieldsets = session.fieldsets().clone();
@@ -596,5 +595,47 @@ impl Exec {
     fn refuse(&self, unit: &mut Unit, refusal: &Refusal, out: &mut Output) -> bool {
         unit.refuse(refusal, &mut Reply::new(out, self.resp));
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keyspace::TxOptions;
+
+    use super::*;
+    use crate::execute::Resolved;
+    use crate::limits::write_refusals::{FEW_REPLICAS, LOG_FAILED};
+    use crate::runtime::background::wait_for;
+    use crate::testing;
+    use proto::OwnedArgs;
+
+    /// A gate that shuts behind the gates of EXEC, as its locks come, refuses the whole of it.
+    #[test]
+    fn what_is_short_under_its_locks_is_asked_again() {
+        let server = testing::engine();
+        let words: OwnedArgs = ["SET", "a", "1"].iter().map(|it| it.as_bytes()).collect();
+        let Resolved { entry, location } =
+            Resolved::of(server, words.as_args()).expect("SET is a command");
+        for reason in [None, Some(FEW_REPLICAS), Some(LOG_FAILED)] {
+            let mut queue = MultiQueue::default();
+            queue.push(entry, words.as_args(), location);
+            let mut exec = Exec::of(server, Arc::new(queue), Resp::Two);
+            let needs = exec.needs(Args::default(), &[]);
+            let mut locks = keyspace::Acquisition::of_partitions(server.keyspace, needs.partitions);
+            wait_for(&mut locks);
+            reason.inspect(|reason| server.gates.write_refusals.set(*reason, true));
+            let internal = TxOptions::internal(0, server.keyspace.clock().now_ms());
+            let options = TxOptions { heavy: true, ..internal };
+            let mut unit = Unit::begin(server, Tx::begin(locks, options), None);
+            let mut out = Output::new();
+            exec.run(Args::default(), &mut unit, &mut RunsOn::Heavy, &mut out).expect("it has all");
+            drop(unit);
+            reason.inspect(|reason| server.gates.write_refusals.set(*reason, false));
+            let reply = String::from_utf8_lossy(out.front()).into_owned();
+            match reason {
+                None => assert_eq!(reply, "*1\r\n+OK\r\n"),
+                Some(_) => assert!(reply.starts_with("-EXECABORT "), "{reply}"),
+            }
+        }
     }
 }

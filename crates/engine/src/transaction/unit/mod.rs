@@ -9,6 +9,7 @@
 //! comes behind `become_final`, after which the unit is never begun again.
 
 mod attempt;
+mod command_cost;
 mod commands;
 mod commit;
 mod deferred_log;
@@ -22,6 +23,7 @@ mod shortage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::settings::NOTIFY_KEYSPACE_EVENTS;
 use keyspace::{Keyspace, Location, Refusal, Tx, UndoPoint};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
@@ -420,7 +422,8 @@ impl Unit {
         let effects = self.tx.take_effects();
         self.changes += effects.changes();
         let database = self.tx.database();
-        self.done.push(Done { effects, database, args: OwnedArgs::from(args) });
+        let asked = self.server.config.get(NOTIFY_KEYSPACE_EVENTS);
+        self.done.push(Done { effects, database, args: OwnedArgs::from(args), asked });
     }
 
     /// Does long work here all the same.

@@ -39,6 +39,11 @@ const HELLO_WITHOUT_AUTH: Refusal = Refusal::error(
 const NOT_A_VERSION: Refusal =
     Refusal::error("ERR Protocol version is not an integer or out of range");
 
+const DELAYED_IN_EXEC: Refusal = Refusal::error(
+    "ERR Logins from this address are delayed, as too many have failed: AUTH and HELLO AUTH are not \
+     served within MULTI/EXEC meanwhile",
+);
+
 const UNKNOWN_VERSION: Refusal = Refusal::error("NOPROTO unsupported protocol version");
 
 pub(super) const AUTH: ControlCommand = Command {
@@ -60,7 +65,7 @@ pub(super) const AUTH: ControlCommand = Command {
 };
 
 fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    match delay(context) {
+    match delay(context)? {
         Some(time) => delay_reply(context, args, time, auth_now),
         None => auth_now(context, args, reply),
     }
@@ -101,7 +106,11 @@ pub(super) const HELLO: ControlCommand = Command {
             "`protover` made optional; when called without arguments the command reports the \
                  current connection's context.",
         )],
-        secrets: Secrets::Behind("AUTH", 2),
+        secrets: Secrets::Options {
+            first: 2,
+            options: &[("AUTH", 2), ("SETNAME", 1)],
+            secret: "AUTH",
+        },
         ..Spec::BASE
     },
     subcommands: &[],
@@ -114,7 +123,8 @@ fn hello(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let logs_in = args.iter().skip(2).any(|word| is(word, "AUTH"));
-    match logs_in.then(|| delay(context)).flatten() {
+    let delay = if logs_in { delay(context)? } else { None };
+    match delay {
         Some(time) => delay_reply(context, args, time, hello_now),
         None => hello_now(context, args, reply),
     }
@@ -155,8 +165,9 @@ fn hello_now(
     reply.bulk(b"mode");
     reply.bulk(version::mode(&server.config).as_bytes());
     if !is_sentinel {
+        let is_replica = server.gates.replica_role.is_replica();
         reply.bulk(b"role");
-        reply.bulk(b"master");
+        reply.bulk(if is_replica { b"replica" } else { b"master" });
     }
     reply.bulk(b"modules");
     reply.array(0);
@@ -203,16 +214,19 @@ impl<'a> HelloOptions<'a> {
     }
 }
 
-/// By how much an attempt to log in is answered late, as others from there have failed. What holds
-/// locks is not kept waiting.
-fn delay(context: &mut Context<'_>) -> Option<Duration> {
+/// By how much an attempt to log in is answered late, as others from there have failed. A
+/// transaction, which holds locks, is not kept waiting: its attempt is refused, whatever the
+/// password.
+fn delay(context: &mut Context<'_>) -> Result<Option<Duration>, Refusal> {
     let server = context.server;
-    let peer = context.session().ok()?.client.peer;
+    let Ok(session) = context.session() else { return Ok(None) };
+    let peer = session.client.peer;
     let now_us = server.keyspace.clock().monotonic_us();
-    let delay = server.access.auth_failures.delay(&server.config, peer, now_us);
-    let delay = delay.filter(|_| context.unit.is_none())?;
+    let Some(delay) = server.access.auth_failures.delay(&server.config, peer, now_us) else {
+        return Ok(None);
+    };
     server.observed.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
-    Some(delay)
+    if context.unit.is_some() { Err(DELAYED_IN_EXEC) } else { Ok(Some(delay)) }
 }
 
 /// Makes a session that of a user, if this is the user's password.

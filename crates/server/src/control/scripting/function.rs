@@ -155,6 +155,13 @@ fn libraries_for_reply(context: &mut Context<'_>) -> Result<Arc<LibrariesState>,
     Ok(state)
 }
 
+/// Notes a change that was made here, for its reply and for a WAIT of its client.
+fn note_change(context: &mut Context<'_>) -> Result<(), Refusal> {
+    let (entry, state) = (context.entry, context.server.scripts.libraries.state());
+    context.session()?.note_reply(entry, Seen::own(state.changed_at()));
+    Ok(())
+}
+
 fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let (mut pattern, mut with_code, mut at) = (None, false, 2);
     while let Some(word) = args.get(at) {
@@ -233,7 +240,7 @@ const LOAD: ControlCommand = Command {
                 Err(Refusal::Heavy) => {}
                 loaded => {
                     reply.bulk(&loaded?);
-                    libraries_for_reply(context)?;
+                    note_change(context)?;
                     return Ok(Next::Done);
                 }
             }
@@ -289,7 +296,7 @@ fn change(
     let server = context.server;
     if is_for_here(context) {
         make(Change { server, args, is_new: true })?;
-        libraries_for_reply(context)?;
+        note_change(context)?;
         reply.ok();
         return Ok(Next::Done);
     }

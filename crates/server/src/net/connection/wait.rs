@@ -218,7 +218,10 @@ impl Waits for Connection {
                 return StepEnd::Wait;
             }
         }
-        if keyspace.settings().holds_expiry(now) {
+        // A claim by the clock is a write that no other command has brought past the gates.
+        let waits_for_disk =
+            blocked.ran.entry.may_write() && self.worker.server.gates.closed_write_gate().is_some();
+        if keyspace.settings().holds_expiry(now) || waits_for_disk {
             self.timer.wake_in(cx, STANDSTILL_LOOK);
             blocked.recheck = Recheck::Due;
             return StepEnd::Wait;

@@ -123,7 +123,7 @@ impl<'a> Lister<'a> {
         let command = client.live.last_command.load(Ordering::Relaxed) as usize;
         let command = self.commands.get(&command).copied().unwrap_or(NO_COMMAND);
         let arguments = if client.id == id { self.args.total_bytes() } else { 0 };
-        write_line(line, server, client, now, command, arguments);
+        write_line(line, server, client, now, (command, arguments), usize::MAX);
         line.push(b'\n');
     }
 }
