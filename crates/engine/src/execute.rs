@@ -43,7 +43,7 @@ mod queue;
 mod rejection;
 mod unit;
 
-pub use foreign::{ForeignBody, ForeignRequest};
+pub use foreign::{ForeignBody, ForeignRequest, PartOutcome};
 pub use lock_batch::{BatchedRequest, BatchedRequests, LOCK_BATCH_MAX, LockBatch};
 use locks::{Granted, PREFETCHED_MAX};
 pub use lookup::{Located, Lookup, Resolved};

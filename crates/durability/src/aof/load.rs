@@ -110,6 +110,7 @@ impl AofFiles {
         let began_us = server.keyspace.clock().monotonic_us();
         // Nothing is over before the log says so; a snapshot in it is a part of it.
         set_replays(server, true);
+        let passed_over = server.aof.passed_over();
         let replayed = replay(server, &files, Ending::Mended, &mut None)?;
         let Replayed { bytes: total, base, number, .. } = replayed;
         if is_new {
@@ -140,7 +141,9 @@ impl AofFiles {
         }
         drop(world);
         set_replays(server, false);
-        Ok(replayed.saved_history())
+        // Without a command that was passed over the data stand in no history.
+        let is_whole = server.aof.passed_over() == passed_over;
+        Ok(replayed.saved_history().filter(|_| is_whole))
     }
 
     /// Whether there are no files.

@@ -90,6 +90,8 @@ pub struct Aof {
     is_for_backup: AtomicBool,
     /// Whether the writer met a bug, and the base of the next one is not there yet.
     lacks_base: AtomicBool,
+    /// How many commands of logs were passed over that were answered with an error.
+    passed_over: AtomicU64,
     queue: Mutex<Option<Arc<RecordQueue>>>,
 }
 
@@ -116,6 +118,15 @@ impl Aof {
             2 => Phase::Securing,
             _ => Phase::On,
         }
+    }
+
+    /// A command of the log is passed over: the data are not those that it was written of.
+    pub(crate) fn note_passed_over(&self) {
+        self.passed_over.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn passed_over(&self) -> u64 {
+        self.passed_over.load(Ordering::Relaxed)
     }
 
     fn set_lacks_base(&self, lacks: bool) {
@@ -237,9 +248,10 @@ fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
 }
 
 /// Ends the log where other data come in the place of those that it has: the log stays on disk as
-/// it is, and [`restart`] begins the next one.
+/// it is, and [`restart`] begins the next one. A backup ends, too, whoever keeps its log.
 pub fn suspend(server: &'static Durability) {
     let _turn = server.take_config_turn();
+    server.backup.abandon(server, "other data have come in the place of those of its base");
     if server.aof.phase() != Phase::Off {
         switch_off(server);
     }

@@ -185,5 +185,6 @@ fn load_snapshot(
     let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
     log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");
     server.saves.note_loaded(server);
-    Ok(loaded.origin.history())
+    // Without what was passed over the data stand in no history.
+    Ok(loaded.origin.history().filter(|_| loaded.end.skipped == 0))
 }

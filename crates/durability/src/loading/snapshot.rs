@@ -79,7 +79,8 @@ pub(crate) fn load(
 
 /// What was loaded, with what there is beside keys.
 pub(crate) struct LoadedSnapshot {
-    end: End,
+    /// Where it ended, and what was passed over.
+    pub(crate) end: End,
     /// What the file says of the stream.
     pub(crate) origin: SnapshotOrigin,
     /// The code of libraries that are not loaded, as the data are not served yet.

@@ -336,6 +336,7 @@ impl<'s> Replayer<'s> {
         if self.server.config.get(AOF_LOAD_ERRORS) == AofLoadErrors::Refuse {
             return Err(Stopped::Refused(format!("'{name}' is answered with '{answer}'")));
         }
+        self.server.aof.note_passed_over();
         log_warning!(
             self.server.log,
             "== CRITICAL == This server is sending an error to its AOF-loading-client: '{answer}' \

@@ -27,6 +27,18 @@ use crate::session::{
 use crate::table::command_table::CommandEntry;
 use crate::table::flag_set::FlagSet;
 
+/// What came of a part of a request in steps.
+pub enum PartOutcome {
+    /// The part is done.
+    Done,
+    /// The part was refused, and the request ends.
+    Refused,
+    /// Nothing was done: these locks are needed.
+    Widen(Acquisition),
+    /// Nothing was done: a gate keeps what writes, until it opens.
+    Postponed,
+}
+
 /// What a front says of its request, beside what that does.
 pub trait ForeignBody: CommandBody {
     /// What is denied by the rules of the session's user, which may not do everything.
@@ -111,21 +123,26 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         }
     }
 
-    /// Runs a part of a request in steps, with its locks if they came; whether it was not refused.
-    /// The error is what to lock instead.
-    pub fn run_part(&mut self, locks: Result<Acquisition, Refusal>) -> Result<bool, Acquisition> {
-        // What has begun does not wait for a gate in its middle.
+    /// Runs a part of a request in steps, with its locks if they came.
+    pub fn run_part(&mut self, locks: Result<Acquisition, Refusal>) -> PartOutcome {
         let locks = match self.ask(true) {
             Verdict::Refused(refusal) => Err(refusal),
+            // Between two parts others have had the world: a pause may be answered.
+            Verdict::Postponed(_) if self.entry.may_write() => return PartOutcome::Postponed,
             Verdict::Admitted | Verdict::Postponed(_) => locks,
         };
         match locks {
             Ok(acquisition) => {
-                self.transact(acquisition, &RequestAttempt::default(), &mut LocatedKeys::default())
+                let attempt = RequestAttempt::default();
+                match self.transact(acquisition, &attempt, &mut LocatedKeys::default()) {
+                    Ok(true) => PartOutcome::Done,
+                    Ok(false) => PartOutcome::Refused,
+                    Err(wider) => PartOutcome::Widen(wider),
+                }
             }
             Err(refusal) => {
                 self.refuse(&refusal);
-                Ok(false)
+                PartOutcome::Refused
             }
         }
     }

@@ -5,6 +5,7 @@
 //! or move there; the reply is passed on when the last step is done.
 
 use std::task::Context as TaskContext;
+use std::time::Duration;
 
 use keyspace::{Acquisition, BUSY, PartitionSet, Refusal, Tx};
 use proto::{Args, Output};
@@ -20,6 +21,9 @@ use crate::table::command_table::CommandEntry;
 
 /// The clock is looked at after so many parts of a step.
 const PARTS_PER_LOOK: u32 = 16;
+
+/// A part that a gate keeps looks so often whether it is open.
+const GATE_LOOK: Duration = Duration::from_millis(5);
 
 /// Work that goes on from where the last step ended.
 pub trait Stepwise: Send {
@@ -115,6 +119,11 @@ impl StepContext<'_, '_> {
     /// Begins the transaction of the next part with its locks.
     pub(crate) fn begin(&self, acquisition: Acquisition) -> Tx {
         Tx::begin(acquisition, tx_options(self.lane, self.session))
+    }
+
+    /// The next part waits for a gate: its session looks again soon.
+    pub fn wait_for_gate(&mut self) {
+        self.timer.wake_in(self.cx, GATE_LOOK);
     }
 
     /// The next part waits for these locks.

@@ -148,16 +148,15 @@ fn write_array(out: &mut Writer, key: &[u8], array: ArrayRef<'_>) {
     }
 }
 
-/// What is pending of entries that are gone needs them for a moment: as it is claimed.
+/// The entries, the groups and what is known beside them.
 fn write_stream(out: &mut Writer, key: &[u8], stream: &Stream) {
     let pending = stream.groups().flat_map(|(_, group)| group.pending_from(EntryId::MIN));
-    let mut gone: BTreeSet<EntryId> =
-        pending.map(|pending| pending.id).filter(|id| stream.get(*id).is_none()).collect();
-    let mut left = gone.iter().copied().peekable();
+    let pending: BTreeSet<EntryId> = pending.map(|pending| pending.id).collect();
+    let has_gone = pending.iter().any(|id| stream.get(*id).is_none());
+    if has_gone {
+        write_groups_first(out, key, stream, &pending);
+    }
     for item in stream.range(EntryId::MIN, EntryId::MAX) {
-        while let Some(id) = left.next_if(|id| *id < item.id) {
-            write_placeholder(out, key, id);
-        }
         let id = item.id.to_string();
         let texts: Vec<Vec<u8>> =
             item.fields.flat_map(|(field, value)| [field.to_vec(), value.to_vec()]).collect();
@@ -165,41 +164,40 @@ fn write_stream(out: &mut Writer, key: &[u8], stream: &Stream) {
         words.extend(texts.iter().map(Vec::as_slice));
         write_command(out, &words);
     }
-    left.for_each(|id| write_placeholder(out, key, id));
-    if stream.is_empty() && gone.is_empty() {
+    if stream.is_empty() && !has_gone {
         // Nothing else makes a stream without entries.
         write_command(out, &[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
     }
-    // Groups have read no more than was ever added, and what was deleted tells how far they are.
-    let there = stream.len() + gone.len() as u64;
-    write_place(out, key, stream, stream.entries_added().max(there));
-    for (name, group) in stream.groups() {
-        write_group(out, key, name, group);
-    }
-    if !gone.is_empty() {
-        // Trimming, other than deleting, leaves no trace.
-        let first = match stream.is_empty() {
-            true => stream.last_id().next().unwrap_or(EntryId::MAX),
-            false => stream.first_id(),
-        };
-        write_command(out, &[b"XTRIM", key, b"MINID", first.to_string().as_bytes()]);
-        let later = gone.split_off(&first);
-        later.iter().for_each(|id| write_command(out, &[b"XDEL", key, id.to_string().as_bytes()]));
-        write_place(out, key, stream, stream.entries_added());
+    let place = [stream.last_id(), stream.max_deleted_id()];
+    write_place(out, key, place, stream.entries_added());
+    if !has_gone {
+        stream.groups().for_each(|(name, group)| write_group(out, key, name, group));
     }
     write_idempotence(out, key, stream);
 }
 
-/// Tells which ID was the last, and what was added and deleted.
-fn write_place(out: &mut Writer, key: &[u8], stream: &Stream, added: u64) {
-    let [last, deleted] = [stream.last_id(), stream.max_deleted_id()].map(|id| id.to_string());
+/// The groups where some of what is pending is gone: an entry is there as it is claimed, so all
+/// that is pending has an entry for a moment, whatever the IDs of the stream are. A trim leaves no
+/// trace of these, and an empty stream takes any last ID.
+fn write_groups_first(out: &mut Writer, key: &[u8], stream: &Stream, pending: &BTreeSet<EntryId>) {
+    for id in pending {
+        write_command(out, &[b"XADD", key, id.to_string().as_bytes(), b"x", b"y"]);
+    }
+    let last = pending.last().copied().unwrap_or(EntryId::MIN);
+    // Groups have read no more than was ever added.
+    let added = stream.entries_added().max(pending.len() as u64);
+    write_place(out, key, [last, EntryId::MIN], added);
+    stream.groups().for_each(|(name, group)| write_group(out, key, name, group));
+    write_command(out, &[b"XTRIM", key, b"MAXLEN", b"0"]);
+    write_command(out, &[b"XSETID", key, EntryId::MIN.to_string().as_bytes()]);
+}
+
+/// Tells which IDs were the last and the last deleted, and what was added.
+fn write_place(out: &mut Writer, key: &[u8], ids: [EntryId; 2], added: u64) {
+    let [last, deleted] = ids.map(|id| id.to_string());
     let (added, last, deleted) = (added.to_string(), last.as_bytes(), deleted.as_bytes());
     let added = added.as_bytes();
     write_command(out, &[b"XSETID", key, last, b"ENTRIESADDED", added, b"MAXDELETEDID", deleted]);
-}
-
-fn write_placeholder(out: &mut Writer, key: &[u8], id: EntryId) {
-    write_command(out, &[b"XADD", key, id.to_string().as_bytes(), b"x", b"y"]);
 }
 
 fn write_group(out: &mut Writer, key: &[u8], name: &[u8], group: &ConsumerGroup) {

@@ -7,10 +7,13 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::server::Server;
+use engine::admission::gates;
 use engine::execute::is_heavy_request;
 use engine::lane::Lane;
-use engine::session::Session;
+use engine::runtime::background::BackgroundAccess;
+use engine::session::{Request, Session};
 use engine::table::command_table::CommandEntry;
+use engine::table::flag_set::FlagSet;
 pub(crate) use engine::transaction::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
 use engine::transaction::unit::Unit;
 
@@ -35,6 +38,36 @@ impl<'a> Context<'a> {
     pub(crate) fn lane(&self) -> Result<&'a Lane, Refusal> {
         self.asker.as_ref().map(|asker| asker.lane).ok_or(NOT_FROM_SCRIPT)
     }
+
+    /// Whether what has a record of its own may be done on this thread, where CLIENT PAUSE waits
+    /// for it: within a unit, whose beginning was asked for by all gates, or inside a worker's
+    /// turnstile.
+    pub(crate) fn is_let_in(&self) -> bool {
+        let flags = || FlagSet::of(self.entry.spec.flags);
+        self.unit.is_some() || self.lane().is_ok_and(|lane| lane.enter_past_gates(flags))
+    }
+}
+
+/// Leaves what has a record of its own to another thread. There it keeps the world from stopping
+/// until that is done, so that CLIENT PAUSE waits for it; where a pause has come before, it goes
+/// back to its session.
+pub(crate) fn offload_past_gates(
+    context: &Context<'_>,
+    work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+) -> Next {
+    if context.unit.is_some() {
+        return Next::offload(work);
+    }
+    let (server, entry) = (context.server, context.entry);
+    let session = context.asker.as_ref().map(|asker| &*asker.session);
+    let database = session.map_or(0, |session| session.database);
+    let subject = session.and_then(|session| session.acl_subject_from_now(server));
+    Next::offload_with_locks(move |lane, args, reply| {
+        let request = Request { entry, args, database };
+        let gates = gates::Readmission::of_command(server, subject.as_ref(), request, None);
+        let _access = BackgroundAccess::for_client(server.keyspace)?;
+        if gates.hold()? { Err(Refusal::Widen) } else { work(lane, args, reply) }
+    })
 }
 
 /// Does what needs nothing of its session here, or on a heavy-work thread where it is for very

@@ -1,8 +1,9 @@
 //! Pages of other sites: what they have a browser send is refused.
 //!
-//! Invariants: a request that says that another site made it is refused, whatever it asks for; a
-//! request without a password is answered only under a name that no other site can have, so a name
-//! that is pointed at this machine leads nowhere.
+//! Invariants: a request for data that says that another site made it is refused, whatever it asks
+//! for; a request without a password is answered only under a name that no other site can have, so a
+//! name that is pointed at this machine leads nowhere. Plain figures are no data: whoever scrapes
+//! them may know the server by any name, and is told no names of keys and users then.
 
 use std::net::IpAddr;
 
@@ -11,7 +12,18 @@ use hyper::header::{AUTHORIZATION, HOST, ORIGIN};
 
 /// Why a request to the API is refused as one of another site.
 pub(super) fn refusal(headers: &HeaderMap) -> Option<&'static str> {
-    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    const NAMED: &str = "Without a password the server answers to its address or localhost only.";
+    refusal_of_other_site(headers).or_else(|| (!may_be_told_names(headers)).then_some(NAMED))
+}
+
+/// Whether a request is told names that are data: with a password, or under an own name.
+pub(super) fn may_be_told_names(headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION) || is_own_name(header(headers, HOST.as_str()).unwrap_or(""))
+}
+
+/// Why a request is refused that says that another site made it.
+pub(super) fn refusal_of_other_site(headers: &HeaderMap) -> Option<&'static str> {
+    let text = |name: &str| header(headers, name);
     let host = text(HOST.as_str()).unwrap_or_default();
     if !matches!(text("sec-fetch-site"), None | Some("same-origin" | "none")) {
         return Some("Requests of other sites are refused.");
@@ -23,10 +35,11 @@ pub(super) fn refusal(headers: &HeaderMap) -> Option<&'static str> {
     if text(ORIGIN.as_str()).is_some_and(|origin| !is_own(origin)) {
         return Some("Requests of other sites are refused.");
     }
-    if !headers.contains_key(AUTHORIZATION) && !is_own_name(host) {
-        return Some("Without a password the server answers to its address or localhost only.");
-    }
     None
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
 /// Whether a host is told by its address, or is this machine.

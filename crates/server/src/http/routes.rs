@@ -11,7 +11,7 @@ use hyper::{Method, Request, StatusCode};
 
 use super::response::{HttpResponse, PLAIN, text, with};
 use super::state::HttpState;
-use super::{access, api, health, metrics, page};
+use super::{access, api, health, metrics, origin, page};
 
 /// The answer to a request that came from the first of these ends to the second.
 pub(super) async fn answer(
@@ -51,11 +51,15 @@ pub(super) fn answer_guest(
 }
 
 fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) -> HttpResponse {
+    if let Some(why) = origin::refusal_of_other_site(request.headers()) {
+        return text(StatusCode::FORBIDDEN, PLAIN, format!("{why}\n"));
+    }
+    let is_told_names = origin::may_be_told_names(request.headers());
     guarded(server, peer, request, |user| {
         let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
         let format = metrics::Format::of(accepts.unwrap_or_default());
-        let (keys, users) =
-            (access::may_read_names(server, user), access::may_read_users(server, user));
+        let keys = is_told_names && access::may_read_names(server, user);
+        let users = is_told_names && access::may_read_users(server, user);
         let named = metrics::Named { keys, users };
         text(StatusCode::OK, format.content_type(), metrics::text(server, format, named))
     })

@@ -75,6 +75,8 @@ impl CommandKind {
         match words.next() {
             Some(b"reset") => Self::ResetReport,
             Some(b"cachedump") => Self::Dump,
+            // What counts by prefix is a setting.
+            Some(b"detail") if matches!(words.next(), Some(b"on" | b"off")) => Self::Configure,
             _ => Self::Report,
         }
     }

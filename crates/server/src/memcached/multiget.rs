@@ -3,7 +3,7 @@
 //! Invariant: each item is read, and touched, as if its key had come alone; they need not be of one
 //! moment, as in memcached.
 
-use engine::execute::ForeignRequest;
+use engine::execute::{ForeignRequest, PartOutcome};
 use engine::session::{StepContext, StepOutcome, Stepwise};
 use engine::table::command_table::CommandEntry;
 use keyspace::PartitionSet;
@@ -66,9 +66,13 @@ impl Stepwise for EachItem {
             let (body, out) = (&mut body.into_part(), &mut *stride.out);
             let mut part = ForeignRequest { lane, session, entry, body, out };
             match part.run_part(locks) {
-                Ok(true) => self.next += 1,
-                Ok(false) => return StepOutcome::Done,
-                Err(wider) => stride.park(wider),
+                PartOutcome::Done => self.next += 1,
+                PartOutcome::Refused => return StepOutcome::Done,
+                PartOutcome::Widen(wider) => stride.park(wider),
+                PartOutcome::Postponed => {
+                    stride.wait_for_gate();
+                    return StepOutcome::Waits;
+                }
             }
             if stride.is_over() {
                 return StepOutcome::GoesOn;

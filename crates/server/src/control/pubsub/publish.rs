@@ -11,7 +11,7 @@ use engine::observe::pubsub::{Publication, Space};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next, offload_past_gates};
 use crate::server::Server;
 
 /// What both have in common.
@@ -71,8 +71,10 @@ fn publish(
         Some(unit) => {
             unit.publish(Publication { space, channel: channel.into(), message: message.into() })
         }
-        None if space == Space::Global && has_many_patterns(context.server) => {
-            return Ok(publish_offloaded(context.server));
+        None if space == Space::Global && has_many_patterns(context.server)
+            || context.server.journal.is_for_replicas() && !context.is_let_in() =>
+        {
+            return Ok(publish_offloaded(context, space));
         }
         None => {
             let wakes = &context.lane()?.wakes;
@@ -96,10 +98,12 @@ fn has_many_patterns(server: &Server) -> bool {
     server.pushes.pubsub.registry(SubscriptionKind::Pattern).count() > MANY
 }
 
-fn publish_offloaded(server: &'static Server) -> Next {
-    Next::offload(move |_, args, reply| {
+/// On another thread, where it waits for a pause that has come: replicas are sent the message.
+fn publish_offloaded(context: &Context<'_>, space: Space) -> Next {
+    let server = context.server;
+    offload_past_gates(context, move |_, args, reply| {
         let wakes = PendingWakes::default();
-        let receivers = server.publish(&wakes, Space::Global, &args[1], &args[2]);
+        let receivers = server.publish(&wakes, space, &args[1], &args[2]);
         server.mailboxes.wake(&wakes);
         reply.integer(receivers as i64);
         Ok(())

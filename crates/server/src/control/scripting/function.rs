@@ -8,21 +8,16 @@ use std::sync::Arc;
 use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
-use engine::admission::gates;
 use engine::journal::Seen;
-use engine::lane::Lane;
 use engine::limits::scripts::libraries::{LibrariesState, LoadedLibrary};
-use engine::runtime::background::BackgroundAccess;
 use engine::scripting::library_changes::{Change, Policy};
 use engine::scripting::script_host::Loader;
-use engine::session::Request;
 use engine::session::patience::busy_since_us;
-use engine::table::flag_set::FlagSet;
 use keyspace::Refusal;
 use persist::functions;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next, offload_past_gates};
 use crate::control::help::{self, container, misused};
 
 /// All commands of the family.
@@ -234,7 +229,7 @@ const LOAD: ControlCommand = Command {
             return Err(Refusal::owned([b"ERR Unknown option given: ", unknown].concat()));
         }
         let server = context.server;
-        if args[args.len() - 1].len() <= WORKER_SOURCE && is_for_here(context) {
+        if args[args.len() - 1].len() <= WORKER_SOURCE && context.is_let_in() {
             let change = Change { server, args, is_new: true };
             match change.load(Loader::begin_briefly(server)) {
                 Err(Refusal::Heavy) => {}
@@ -245,7 +240,7 @@ const LOAD: ControlCommand = Command {
                 }
             }
         }
-        Ok(change_offloaded(context, move |_, args, reply| {
+        Ok(offload_past_gates(context, move |_, args, reply| {
             let change = Change { server, args, is_new: true };
             reply.bulk(&change.load(change.loader())?);
             Ok(())
@@ -271,20 +266,13 @@ const RESTORE: ControlCommand = Command {
         }
         let policy = Policy::of(args)?;
         let server = context.server;
-        Ok(change_offloaded(context, move |_, args, reply| {
+        Ok(offload_past_gates(context, move |_, args, reply| {
             Change { server, args, is_new: true }.restore(policy)?;
             reply.ok();
             Ok(())
         }))
     },
 };
-
-/// Whether a change may be made on this thread, where CLIENT PAUSE waits for it: within a unit,
-/// whose beginning was asked for by all gates, or inside a worker's turnstile.
-fn is_for_here(context: &Context<'_>) -> bool {
-    let is_inside = |lane: &Lane| lane.enter_past_gates(|| FlagSet::of(Flags::WRITE));
-    context.unit.is_some() || context.lane().is_ok_and(is_inside)
-}
 
 /// Makes a short change here, or where it may wait.
 fn change(
@@ -294,38 +282,17 @@ fn change(
     make: fn(Change<'_>) -> Result<(), Refusal>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    if is_for_here(context) {
+    if context.is_let_in() {
         make(Change { server, args, is_new: true })?;
         note_change(context)?;
         reply.ok();
         return Ok(Next::Done);
     }
-    Ok(change_offloaded(context, move |_, args, reply| {
+    Ok(offload_past_gates(context, move |_, args, reply| {
         make(Change { server, args, is_new: true })?;
         reply.ok();
         Ok(())
     }))
-}
-
-/// Leaves a change to another thread. There it keeps the world from stopping until it is made, so
-/// that CLIENT PAUSE waits for it; where a pause has come before, it goes back to its session.
-fn change_offloaded(
-    context: &Context<'_>,
-    make: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-) -> Next {
-    if context.unit.is_some() {
-        return Next::offload(make);
-    }
-    let (server, entry) = (context.server, context.entry);
-    let session = context.asker.as_ref().map(|asker| &*asker.session);
-    let database = session.map_or(0, |session| session.database);
-    let subject = session.and_then(|session| session.acl_subject_from_now(server));
-    Next::offload_with_locks(move |lane, args, reply| {
-        let request = Request { entry, args, database };
-        let gates = gates::Readmission::of_command(server, subject.as_ref(), request, None);
-        let _access = BackgroundAccess::for_client(server.keyspace)?;
-        if gates.hold()? { Err(Refusal::Widen) } else { make(lane, args, reply) }
-    })
 }
 
 const STATS: ControlCommand = Command {
