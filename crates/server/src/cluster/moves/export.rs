@@ -4,8 +4,7 @@
 //! Invariants: writers that are held go on when the thread is over, whatever came of the move; the
 //! slots are this node's until the target's claim is heard on the bus.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, sleep};
@@ -30,6 +29,7 @@ use proto::{Limits, Progress, RequestParser};
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream};
 use super::{MoveJob, MoveState, SnapshotTurn};
 use crate::cluster::World;
+use crate::cluster::peer_socket::{PeerSocket, has_not_ended};
 use crate::cluster::start::ClusterContext;
 
 /// A connection may take so long to be made, and a word of the beginning to be answered.
@@ -77,7 +77,7 @@ fn run(start: ClusterContext, job: &MoveJob) {
 struct Export<'a> {
     start: ClusterContext,
     job: &'a MoveJob,
-    socket: TcpStream,
+    socket: PeerSocket,
     stream: Arc<SlotStream>,
     /// What the target has said and was not read yet.
     heard: Vec<u8>,
@@ -102,12 +102,12 @@ impl<'a> Export<'a> {
     /// Connects, and has the target agree.
     fn connect(start: ClusterContext, job: &'a MoveJob) -> Result<Self, String> {
         let server = start.server;
-        let place = start.node.client_address(job.target);
-        let place = place.ok_or("The address of the target is not known")?;
-        let lost = |error: &std::io::Error| format!("Connection to target: {}", plain(error));
-        let socket = TcpStream::connect_timeout(&place, PATIENCE).map_err(|it| lost(&it))?;
-        let options = socket.set_nodelay(true);
-        options.and_then(|()| socket.set_write_timeout(Some(STUCK))).map_err(|it| lost(&it))?;
+        let connect = || {
+            let socket = PeerSocket::connect(start, job.target, PATIENCE)?;
+            let limited = socket.transport().set_write_timeout(Some(STUCK));
+            limited.map(|()| socket).map_err(|error| plain(&error))
+        };
+        let socket = connect().map_err(|why| format!("Connection to target: {why}"))?;
         let bytes_max = server.config.get(CLUSTER_SLOT_MOVE_BUFFER_LIMIT);
         let clock = server.keyspace.clock();
         let mut export = Self {
@@ -423,12 +423,12 @@ impl<'a> Export<'a> {
         let waits = !patience.is_zero();
         // A socket that is open takes both; one that is not says so when it is read.
         let _ = match waits {
-            true => self.socket.set_read_timeout(Some(patience)),
-            false => self.socket.set_nonblocking(true),
+            true => self.socket.transport().set_read_timeout(Some(patience)),
+            false => self.socket.transport().set_nonblocking(true),
         };
         let result = self.socket.read(&mut chunk);
         if !waits {
-            let _ = self.socket.set_nonblocking(false);
+            let _ = self.socket.transport().set_nonblocking(false);
         }
         match result {
             Ok(0) => Err("Connection to target lost".to_owned()),
@@ -437,7 +437,7 @@ impl<'a> Export<'a> {
                 self.job.note_heard(self.start.server);
                 Ok(())
             }
-            Err(error) if may_go_on(error.kind()) => Ok(()),
+            Err(error) if has_not_ended(error.kind()) => Ok(()),
             Err(error) => Err(format!("Connection to target lost: {}", plain(&error))),
         }
     }
@@ -451,13 +451,20 @@ impl<'a> Export<'a> {
     /// Sends all of it, for as long as the target takes some of it in time.
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         let mut taken_us = self.now_us();
-        while !bytes.is_empty() {
-            match self.socket.write(bytes) {
+        loop {
+            // Ciphertext may wait when all plaintext is taken.
+            let is_taken = bytes.is_empty();
+            let taken = match is_taken {
+                true => self.socket.flush().map(|()| 0),
+                false => self.socket.write(bytes),
+            };
+            match taken {
+                Ok(_) if is_taken => return Ok(()),
                 Ok(count) if count > 0 => {
                     bytes = &bytes[count..];
                     taken_us = self.now_us();
                 }
-                Err(error) if may_go_on(error.kind()) => {
+                Err(error) if has_not_ended(error.kind()) => {
                     self.check()?;
                     if self.now_us() - taken_us > self.silence_max_ms() * 1000 {
                         return Err(SILENT.to_owned());
@@ -467,17 +474,11 @@ impl<'a> Export<'a> {
                 Ok(_) => return Err("Connection to target lost".to_owned()),
             }
         }
-        Ok(())
     }
 
     fn now_us(&self) -> i64 {
         self.start.server.keyspace.clock().monotonic_us()
     }
-}
-
-/// Whether a socket is there still, though nothing went by it.
-fn may_go_on(error: ErrorKind) -> bool {
-    matches!(error, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// Ends a walk, wherever it stands.
