@@ -53,6 +53,17 @@ impl PeerClient {
         self.is_usable
     }
 
+    /// Whether the other node says that it has a command.
+    pub(super) fn has_command(&mut self, full_name: &str) -> bool {
+        let told = self.ask(&[b"COMMAND", b"INFO", full_name.as_bytes()]);
+        matches!(told, Ok(Value::Array(told)) if matches!(told[..], [Value::Array(_)]))
+    }
+
+    /// The connection, once all that was asked is answered.
+    pub(super) fn into_socket(self) -> PeerSocket {
+        self.socket
+    }
+
     /// Asks, and gives the answer; an error is the peer's own, or says what became of the
     /// connection.
     pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Result<Value, String> {

@@ -11,11 +11,10 @@ use std::thread::{Builder, sleep};
 use std::time::Duration;
 
 use base::io_error_text::plain;
-use base::number::format_i64;
 use cluster::AdminCommand;
 use config::settings::{
     CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_SLOT_MOVE_BUFFER_LIMIT, CLUSTER_SLOT_MOVE_RATE,
-    MASTERAUTH, MASTERUSER, REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
+    REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
 };
 use engine::journal::{DurabilityLevel, ReaderId};
 use engine::limits::pause::Ticket;
@@ -26,11 +25,12 @@ use proto::args::encode_command;
 use proto::framing::encode_select;
 use proto::{Limits, Progress, RequestParser};
 
+use super::entry_words::{OWN_COMMAND, write_entry};
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream};
 use super::{MoveJob, MoveState, SnapshotTurn};
-use crate::cluster::World;
 use crate::cluster::peer_socket::{PeerSocket, has_not_ended};
 use crate::cluster::start::ClusterContext;
+use crate::cluster::{PeerClient, World};
 
 /// A connection may take so long to be made, and a word of the beginning to be answered.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -79,6 +79,8 @@ struct Export<'a> {
     job: &'a MoveJob,
     socket: PeerSocket,
     stream: Arc<SlotStream>,
+    /// Whether the target takes what Redis has no words for.
+    takes_own_words: bool,
     /// What the target has said and was not read yet.
     heard: Vec<u8>,
     parser: RequestParser,
@@ -103,18 +105,22 @@ impl<'a> Export<'a> {
     fn connect(start: ClusterContext, job: &'a MoveJob) -> Result<Self, String> {
         let server = start.server;
         let connect = || {
-            let socket = PeerSocket::connect(start, job.target, PATIENCE)?;
+            let mut peer = PeerClient::connect(start, job.target)?;
+            let takes_own_words = peer.has_command(OWN_COMMAND);
+            let socket = peer.into_socket();
             let limited = socket.transport().set_write_timeout(Some(STUCK));
-            limited.map(|()| socket).map_err(|error| plain(&error))
+            limited.map(|()| (socket, takes_own_words)).map_err(|error| plain(&error))
         };
-        let socket = connect().map_err(|why| format!("Connection to target: {why}"))?;
+        let (socket, takes_own_words) =
+            connect().map_err(|why| format!("Connection to target: {why}"))?;
         let bytes_max = server.config.get(CLUSTER_SLOT_MOVE_BUFFER_LIMIT);
         let clock = server.keyspace.clock();
         let mut export = Self {
             start,
             job,
             socket,
-            stream: SlotStream::new(server, job.slots.clone(), bytes_max),
+            stream: SlotStream::new(server, job.slots.clone(), bytes_max, takes_own_words),
+            takes_own_words,
             heard: Vec::new(),
             parser: RequestParser::new(),
             acked_ms: clock.now_ms(),
@@ -128,15 +134,6 @@ impl<'a> Export<'a> {
     }
 
     fn introduce(&mut self) -> Result<(), String> {
-        let config = &self.start.server.config;
-        let (user, password) = (config.get(MASTERUSER), config.get(MASTERAUTH));
-        if !password.is_empty() {
-            let words: &[&[u8]] = match user.is_empty() {
-                true => &[b"AUTH", &password],
-                false => &[b"AUTH", &user, &password],
-            };
-            self.ask(words)?;
-        }
         let (source, name) = (self.job.source.to_string(), self.job.name.clone());
         let ranges = self.job.slots.ranges().into_iter();
         let bounds: Vec<String> =
@@ -224,7 +221,7 @@ impl<'a> Export<'a> {
                     let mut access = BackgroundAccess::wait(keyspace);
                     let grant = access.acquire_next(partition);
                     from = walk.visit(&grant, partition, place, ENTRIES_OF_HOLD, |database, it| {
-                        taken.push((database, it.duplicate(it.key(), it.deadline())));
+                        taken.push((database, it.pre_image()));
                     });
                 }
                 self.send_entries(walk, taken)?;
@@ -245,8 +242,6 @@ impl<'a> Export<'a> {
         let compresses = server.keyspace.settings().compresses_dumps.load(Ordering::Relaxed);
         let mut sent = Ok(());
         for (physical, entry) in entries {
-            let borrowed = entry.borrow();
-            let deadline = borrowed.deadline();
             // What is over goes, too: its end is in the stream, or its new deadline.
             if sent.is_ok() {
                 let mut bytes = Vec::new();
@@ -255,12 +250,7 @@ impl<'a> Export<'a> {
                     encode_select(database, &mut bytes);
                     self.selected = database;
                 }
-                let payload = persist::dump::dump(borrowed, compresses);
-                let millis = &mut [0; 20];
-                let millis = format_i64(deadline.unwrap_or(0), millis);
-                let words: [&[u8]; 6] =
-                    [b"RESTORE", borrowed.key(), millis, &payload, b"REPLACE", b"ABSTTL"];
-                encode_command(words.into_iter(), &mut bytes);
+                write_entry(entry.borrow(), compresses, self.takes_own_words, &mut bytes);
                 sent = self.send(&bytes).and_then(|()| self.keep_to_rate(bytes.len()));
             }
             server.keyspace.lazy_free(entry);
