@@ -36,6 +36,7 @@ const GROUPS: usize = 4;
 
 /// Commands that write and are not drawn, with the reason.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("cluster|syncitem", "only the source of a move may: cluster_moved_items"),
     ("function|delete", "written out: replication_every_write"),
     ("function|load", "written out: replication_every_write"),
     ("function|restore", "written out: replication_every_write"),

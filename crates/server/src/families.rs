@@ -33,7 +33,7 @@ pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
         control::transactions::COMMANDS,
     ],
     programs: &[unit::COMMANDS, scripting::COMMANDS[0], scripting::COMMANDS[1]],
-    subcommands: commands::SUBCOMMANDS,
+    subcommands: &[commands::SUBCOMMANDS, data::SUBCOMMANDS],
 };
 
 /// All commands of the server and of a Sentinel with their declarations, by their full names in

@@ -5,6 +5,7 @@
 //! by the name of its directive, before anybody uses it; memory grows with bytes that arrived.
 #![forbid(unsafe_code)]
 
+pub mod blocking;
 pub mod certificate;
 pub mod contexts;
 mod der;

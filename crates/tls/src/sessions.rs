@@ -72,9 +72,7 @@ impl Session {
 
     /// One with a server that was connected to.
     pub fn connect(context: &Arc<ClientConfig>) -> Result<Self, Fault> {
-        // Sessions are resumed by it, and nothing else: names are not sent.
-        let name = ServerName::try_from("peer").map_err(|_| rustls::Error::HandshakeNotComplete)?;
-        let side = UnbufferedClientConnection::new(Arc::clone(context), name)?;
+        let side = UnbufferedClientConnection::new(Arc::clone(context), peer_name()?)?;
         Ok(Self { side: Side::Client(side), has_ended: false, has_closed: false, fault: None })
     }
 
@@ -178,6 +176,11 @@ impl Session {
             Side::Client(side) => side,
         }
     }
+}
+
+/// What a peer is called: sessions are resumed by it, and nothing else, as names are not sent.
+pub(crate) fn peer_name() -> Result<ServerName<'static>, rustls::Error> {
+    ServerName::try_from("peer").map_err(|_| rustls::Error::HandshakeNotComplete)
 }
 
 /// The server's and the client's machine are of different types and the same otherwise.

@@ -89,7 +89,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "tls-cluster",
         default: "no",
-        doc: "The bus of a cluster and MIGRATE speak TLS.",
+        doc: "The bus of a cluster, moves of its slots and MIGRATE speak TLS.",
         ..WORKS
     },
     ConfigOption { name: "tls-protocols", kind: TEXT, doc: "The TLS versions to speak.", ..WORKS },

@@ -96,8 +96,8 @@ pub struct Families<C: 'static, P: 'static> {
     pub control: FamiliesOf<C>,
     /// Commands that run as programs of several steps: EXEC, EVAL and their kin.
     pub programs: FamiliesOf<P>,
-    /// Data commands that stand below containers of the other kinds.
-    pub subcommands: &'static [(&'static str, &'static DataCommand)],
+    /// Data commands that stand below containers of the other kinds, from several places.
+    pub subcommands: &'static [&'static [(&'static str, &'static DataCommand)]],
 }
 
 /// What runs the commands of one kind, by their ids.
@@ -146,7 +146,7 @@ impl CommandTable {
         let (mut control, mut programs) = (Vec::new(), Vec::new());
         builder.add_all(families.control, Run::Control, &mut entries, &mut control);
         builder.add_all(families.programs, Run::Unit, &mut entries, &mut programs);
-        for (container, command) in families.subcommands {
+        for (container, command) in families.subcommands.iter().copied().flatten() {
             let container = container.to_ascii_lowercase();
             let entry = entries.iter_mut().find(|entry| entry.full_name == container);
             let entry = entry.expect("the container is declared");

@@ -11,6 +11,7 @@ mod driver;
 mod moves;
 mod node;
 mod peer_client;
+mod peer_socket;
 mod rebalance;
 mod role_thread;
 mod settings;

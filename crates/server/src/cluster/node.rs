@@ -202,11 +202,11 @@ impl ClusterNode {
         Some(ReplicaofTarget::Primary(PrimaryAddress { host, port }))
     }
 
-    /// Where a node takes clients.
-    pub(super) fn client_address(&self, id: NodeId) -> Option<SocketAddr> {
+    /// Where a node takes clients, of its two ports at this one.
+    pub(super) fn client_address(&self, id: NodeId, is_encrypted: bool) -> Option<SocketAddr> {
         let record = self.record(id)?;
-        let address = SocketAddr::new(record.ip?, record.tcp_port);
-        (address.port() != 0).then_some(address)
+        let port = if is_encrypted { record.tls_port } else { record.tcp_port };
+        (port != 0).then_some(SocketAddr::new(record.ip?, port))
     }
 
     fn record(&self, id: NodeId) -> Option<NodeRecord> {

@@ -4,7 +4,6 @@
 //! bytes arrive, and no more than a list of all slots does.
 
 use std::io::{Error, ErrorKind, Read, Result as IoResult, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use base::io_error_text::plain;
@@ -14,6 +13,7 @@ use config::settings::{MASTERAUTH, MASTERUSER};
 use proto::args::encode_command;
 use proto::value::{ReplyLimits, ReplyParser, Value};
 
+use super::peer_socket::{PeerSocket, has_not_ended};
 use crate::cluster::start::ClusterContext;
 
 /// So long a peer may take for a word.
@@ -24,7 +24,7 @@ const LIMITS: ReplyLimits = ReplyLimits { bulk: 1 << 20, elements: 1 << 20, dept
 
 /// The connection.
 pub(crate) struct PeerClient {
-    socket: TcpStream,
+    socket: PeerSocket,
     parser: ReplyParser,
     clock: &'static Clock,
     /// Whether nothing but whole answers has come.
@@ -34,8 +34,7 @@ pub(crate) struct PeerClient {
 impl PeerClient {
     /// Connects, and says who asks where `masterauth` is set.
     pub(crate) fn connect(start: ClusterContext, node: NodeId) -> Result<Self, String> {
-        let address = start.node.client_address(node).ok_or("its address is not known")?;
-        let socket = TcpStream::connect_timeout(&address, PATIENCE).map_err(|it| plain(&it))?;
+        let socket = PeerSocket::connect(start, node, PATIENCE)?;
         let clock = start.server.keyspace.clock();
         let parser = ReplyParser::new(LIMITS);
         let mut peer = Self { socket, parser, clock, is_usable: true };
@@ -54,6 +53,17 @@ impl PeerClient {
         self.is_usable
     }
 
+    /// Whether the other node says that it has a command.
+    pub(super) fn has_command(&mut self, full_name: &str) -> bool {
+        let told = self.ask(&[b"COMMAND", b"INFO", full_name.as_bytes()]);
+        matches!(told, Ok(Value::Array(told)) if matches!(told[..], [Value::Array(_)]))
+    }
+
+    /// The connection, once all that was asked is answered.
+    pub(super) fn into_socket(self) -> PeerSocket {
+        self.socket
+    }
+
     /// Asks, and gives the answer; an error is the peer's own, or says what became of the
     /// connection.
     pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Result<Value, String> {
@@ -65,8 +75,9 @@ impl PeerClient {
     pub(crate) fn send(&mut self, words: &[&[u8]]) -> Result<(), String> {
         let mut bytes = Vec::new();
         encode_command(words.iter().copied(), &mut bytes);
-        let limited = self.socket.set_write_timeout(Some(PATIENCE));
+        let limited = self.socket.transport().set_write_timeout(Some(PATIENCE));
         let sent = limited.and_then(|()| self.socket.write_all(&bytes));
+        let sent = sent.and_then(|()| self.socket.flush());
         sent.map_err(|error| self.give_up(&error))
     }
 
@@ -95,18 +106,13 @@ impl PeerClient {
             if left_us == 0 {
                 return Err(ErrorKind::TimedOut.into());
             }
-            self.socket.set_read_timeout(Some(Duration::from_micros(left_us)))?;
+            self.socket.transport().set_read_timeout(Some(Duration::from_micros(left_us)))?;
             match self.socket.read(&mut chunk) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => self.parser.feed(&chunk[..count]),
-                Err(error) if is_early(error.kind()) => {}
+                Err(error) if has_not_ended(error.kind()) => {}
                 Err(error) => return Err(error),
             }
         }
     }
-}
-
-/// Whether a read came back before there was anything, or the end.
-fn is_early(error: ErrorKind) -> bool {
-    matches!(error, ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

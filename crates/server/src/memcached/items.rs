@@ -8,9 +8,9 @@ use base::number::format_i64;
 use base::time::UnixMillis;
 use commands::change;
 use commands::errors::NOT_AN_INTEGER;
+use durability::data::item::journal_item;
 use engine::session::WatchClass;
 use keyspace::{EntryRef, EventClass, ItemNotes, Kind, Lifetime, NewText, Refusal, Text, Tx};
-use persist::entry_notes::EntryNote;
 use proto::Output;
 use proto::memcached::{
     Arithmetic, Deadline, Delete, Expiry, Failure, Item, ItemValue, Number, Operation, Request,
@@ -511,7 +511,7 @@ impl Work<'_> {
             Lifetime::Forever => None,
         };
         if self.tx.effects().is_recorded() {
-            self.journal(key, value, deadline, notes.flags);
+            journal_item(self.tx, key, value, deadline, notes.flags);
         }
         Ok(())
     }
@@ -534,16 +534,8 @@ impl Work<'_> {
         let (deadline, flags) = (entry.deadline(), entry.notes().flags);
         let text = entry.text().expect("an item is a string");
         let value = text.contiguous(&mut Vec::new()).to_vec();
-        self.journal(key, &value, deadline, flags);
+        journal_item(self.tx, key, &value, deadline, flags);
         Ok(())
-    }
-
-    fn journal(&mut self, key: &[u8], value: &[u8], deadline: Option<UnixMillis>, flags: u32) {
-        if flags != 0 {
-            self.tx.effects_mut().instead(&[EntryNote::COMMAND, &EntryNote::Flags(flags).word()]);
-        }
-        let lifetime = deadline.map_or(Lifetime::Forever, Lifetime::Until);
-        change::journal_set(self.tx, key, value, lifetime);
     }
 
     /// The CAS value of an item, if the answer shows it. One that has expired already when it is

@@ -4,19 +4,17 @@
 //! Invariants: writers that are held go on when the thread is over, whatever came of the move; the
 //! slots are this node's until the target's claim is heard on the bus.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
 use base::io_error_text::plain;
-use base::number::format_i64;
 use cluster::AdminCommand;
 use config::settings::{
     CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_SLOT_MOVE_BUFFER_LIMIT, CLUSTER_SLOT_MOVE_RATE,
-    MASTERAUTH, MASTERUSER, REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
+    REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
 };
 use engine::journal::{DurabilityLevel, ReaderId};
 use engine::limits::pause::Ticket;
@@ -27,10 +25,12 @@ use proto::args::encode_command;
 use proto::framing::encode_select;
 use proto::{Limits, Progress, RequestParser};
 
+use super::entry_words::{OWN_COMMAND, write_entry};
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream};
 use super::{MoveJob, MoveState, SnapshotTurn};
-use crate::cluster::World;
+use crate::cluster::peer_socket::{PeerSocket, has_not_ended};
 use crate::cluster::start::ClusterContext;
+use crate::cluster::{PeerClient, World};
 
 /// A connection may take so long to be made, and a word of the beginning to be answered.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -77,8 +77,10 @@ fn run(start: ClusterContext, job: &MoveJob) {
 struct Export<'a> {
     start: ClusterContext,
     job: &'a MoveJob,
-    socket: TcpStream,
+    socket: PeerSocket,
     stream: Arc<SlotStream>,
+    /// Whether the target takes what Redis has no words for.
+    takes_own_words: bool,
     /// What the target has said and was not read yet.
     heard: Vec<u8>,
     parser: RequestParser,
@@ -102,19 +104,23 @@ impl<'a> Export<'a> {
     /// Connects, and has the target agree.
     fn connect(start: ClusterContext, job: &'a MoveJob) -> Result<Self, String> {
         let server = start.server;
-        let place = start.node.client_address(job.target);
-        let place = place.ok_or("The address of the target is not known")?;
-        let lost = |error: &std::io::Error| format!("Connection to target: {}", plain(error));
-        let socket = TcpStream::connect_timeout(&place, PATIENCE).map_err(|it| lost(&it))?;
-        let options = socket.set_nodelay(true);
-        options.and_then(|()| socket.set_write_timeout(Some(STUCK))).map_err(|it| lost(&it))?;
+        let connect = || {
+            let mut peer = PeerClient::connect(start, job.target)?;
+            let takes_own_words = peer.has_command(OWN_COMMAND);
+            let socket = peer.into_socket();
+            let limited = socket.transport().set_write_timeout(Some(STUCK));
+            limited.map(|()| (socket, takes_own_words)).map_err(|error| plain(&error))
+        };
+        let (socket, takes_own_words) =
+            connect().map_err(|why| format!("Connection to target: {why}"))?;
         let bytes_max = server.config.get(CLUSTER_SLOT_MOVE_BUFFER_LIMIT);
         let clock = server.keyspace.clock();
         let mut export = Self {
             start,
             job,
             socket,
-            stream: SlotStream::new(server, job.slots.clone(), bytes_max),
+            stream: SlotStream::new(server, job.slots.clone(), bytes_max, takes_own_words),
+            takes_own_words,
             heard: Vec::new(),
             parser: RequestParser::new(),
             acked_ms: clock.now_ms(),
@@ -128,15 +134,6 @@ impl<'a> Export<'a> {
     }
 
     fn introduce(&mut self) -> Result<(), String> {
-        let config = &self.start.server.config;
-        let (user, password) = (config.get(MASTERUSER), config.get(MASTERAUTH));
-        if !password.is_empty() {
-            let words: &[&[u8]] = match user.is_empty() {
-                true => &[b"AUTH", &password],
-                false => &[b"AUTH", &user, &password],
-            };
-            self.ask(words)?;
-        }
         let (source, name) = (self.job.source.to_string(), self.job.name.clone());
         let ranges = self.job.slots.ranges().into_iter();
         let bounds: Vec<String> =
@@ -224,7 +221,7 @@ impl<'a> Export<'a> {
                     let mut access = BackgroundAccess::wait(keyspace);
                     let grant = access.acquire_next(partition);
                     from = walk.visit(&grant, partition, place, ENTRIES_OF_HOLD, |database, it| {
-                        taken.push((database, it.duplicate(it.key(), it.deadline())));
+                        taken.push((database, it.pre_image()));
                     });
                 }
                 self.send_entries(walk, taken)?;
@@ -245,8 +242,6 @@ impl<'a> Export<'a> {
         let compresses = server.keyspace.settings().compresses_dumps.load(Ordering::Relaxed);
         let mut sent = Ok(());
         for (physical, entry) in entries {
-            let borrowed = entry.borrow();
-            let deadline = borrowed.deadline();
             // What is over goes, too: its end is in the stream, or its new deadline.
             if sent.is_ok() {
                 let mut bytes = Vec::new();
@@ -255,12 +250,7 @@ impl<'a> Export<'a> {
                     encode_select(database, &mut bytes);
                     self.selected = database;
                 }
-                let payload = persist::dump::dump(borrowed, compresses);
-                let millis = &mut [0; 20];
-                let millis = format_i64(deadline.unwrap_or(0), millis);
-                let words: [&[u8]; 6] =
-                    [b"RESTORE", borrowed.key(), millis, &payload, b"REPLACE", b"ABSTTL"];
-                encode_command(words.into_iter(), &mut bytes);
+                write_entry(entry.borrow(), compresses, self.takes_own_words, &mut bytes);
                 sent = self.send(&bytes).and_then(|()| self.keep_to_rate(bytes.len()));
             }
             server.keyspace.lazy_free(entry);
@@ -423,12 +413,12 @@ impl<'a> Export<'a> {
         let waits = !patience.is_zero();
         // A socket that is open takes both; one that is not says so when it is read.
         let _ = match waits {
-            true => self.socket.set_read_timeout(Some(patience)),
-            false => self.socket.set_nonblocking(true),
+            true => self.socket.transport().set_read_timeout(Some(patience)),
+            false => self.socket.transport().set_nonblocking(true),
         };
         let result = self.socket.read(&mut chunk);
         if !waits {
-            let _ = self.socket.set_nonblocking(false);
+            let _ = self.socket.transport().set_nonblocking(false);
         }
         match result {
             Ok(0) => Err("Connection to target lost".to_owned()),
@@ -437,7 +427,7 @@ impl<'a> Export<'a> {
                 self.job.note_heard(self.start.server);
                 Ok(())
             }
-            Err(error) if may_go_on(error.kind()) => Ok(()),
+            Err(error) if has_not_ended(error.kind()) => Ok(()),
             Err(error) => Err(format!("Connection to target lost: {}", plain(&error))),
         }
     }
@@ -451,13 +441,20 @@ impl<'a> Export<'a> {
     /// Sends all of it, for as long as the target takes some of it in time.
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         let mut taken_us = self.now_us();
-        while !bytes.is_empty() {
-            match self.socket.write(bytes) {
+        loop {
+            // Ciphertext may wait when all plaintext is taken.
+            let is_taken = bytes.is_empty();
+            let taken = match is_taken {
+                true => self.socket.flush().map(|()| 0),
+                false => self.socket.write(bytes),
+            };
+            match taken {
+                Ok(_) if is_taken => return Ok(()),
                 Ok(count) if count > 0 => {
                     bytes = &bytes[count..];
                     taken_us = self.now_us();
                 }
-                Err(error) if may_go_on(error.kind()) => {
+                Err(error) if has_not_ended(error.kind()) => {
                     self.check()?;
                     if self.now_us() - taken_us > self.silence_max_ms() * 1000 {
                         return Err(SILENT.to_owned());
@@ -467,17 +464,11 @@ impl<'a> Export<'a> {
                 Ok(_) => return Err("Connection to target lost".to_owned()),
             }
         }
-        Ok(())
     }
 
     fn now_us(&self) -> i64 {
         self.start.server.keyspace.clock().monotonic_us()
     }
-}
-
-/// Whether a socket is there still, though nothing went by it.
-fn may_go_on(error: ErrorKind) -> bool {
-    matches!(error, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// Ends a walk, wherever it stands.

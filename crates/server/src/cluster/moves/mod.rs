@@ -6,6 +6,7 @@
 
 mod begin;
 mod data_epoch;
+mod entry_words;
 mod export;
 mod import;
 mod slot_stream;

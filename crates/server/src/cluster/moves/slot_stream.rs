@@ -12,14 +12,19 @@ use commands::{Flags, Plan, Role};
 use engine::journal::JournalReader;
 use engine::shared::Shared;
 use keyspace::{EntryBox, EntryRef, Lsn, WalkSink};
+use persist::entry_notes::EntryNote;
 use proto::framing::encode_select;
 use proto::{Args, Limits, Progress, RequestParser};
+
+use super::entry_words::{write_set, write_sticks};
 
 /// The stream, shared by the journal, the walk and the thread that sends.
 pub(super) struct SlotStream {
     server: &'static Shared,
     slots: SlotSet,
     bytes_max: usize,
+    /// Whether the target takes what Redis has no words for.
+    takes_own_words: bool,
     state: Mutex<StreamContent>,
 }
 
@@ -37,8 +42,13 @@ pub(super) struct StreamContent {
 }
 
 impl SlotStream {
-    pub(super) fn new(server: &'static Shared, slots: SlotSet, bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { server, slots, bytes_max, state: Mutex::default() })
+    pub(super) fn new(
+        server: &'static Shared,
+        slots: SlotSet,
+        bytes_max: usize,
+        takes_own_words: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self { server, slots, bytes_max, takes_own_words, state: Mutex::default() })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, StreamContent> {
@@ -84,7 +94,7 @@ impl WalkSink for ChangedEntries {
             state.broken = Some("The buffer of the move is full");
             return;
         }
-        state.entries.push((database, entry.duplicate(entry.key(), entry.deadline())));
+        state.entries.push((database, entry.pre_image()));
     }
 }
 
@@ -94,11 +104,13 @@ pub(super) struct SlotReader {
     parser: RequestParser,
     /// The database that is selected where the journal ends.
     database: usize,
+    /// What the journal notes of the string that its next command stores.
+    flags: u32,
 }
 
 impl SlotReader {
     pub(super) fn new(stream: &Arc<SlotStream>) -> Self {
-        Self { stream: Arc::clone(stream), parser: RequestParser::new(), database: 0 }
+        Self { stream: Arc::clone(stream), parser: RequestParser::new(), database: 0, flags: 0 }
     }
 
     /// Takes the commands of a record.
@@ -107,10 +119,13 @@ impl SlotReader {
         while !bytes.is_empty() {
             let progress = self.parser.advance(bytes, &Limits::OF_PRIMARY).map_err(|_| NOT_READ)?;
             let Progress::Complete { consumed } = progress else { return Err(NOT_READ) };
-            let fate = self.use_of(self.parser.args(bytes));
+            let flags = std::mem::take(&mut self.flags);
+            let fate = self.use_of(self.parser.args(bytes), flags);
             self.parser.reset();
             match fate {
                 CommandUse::Kept => self.keep(&bytes[..consumed], state),
+                CommandUse::Reworded(command) => self.keep(&command, state),
+                CommandUse::Notes(flags) => self.flags = flags,
                 CommandUse::LeftOut => {}
                 CommandUse::Selects(database) => self.database = database,
                 CommandUse::Breaks(why) => return Err(why),
@@ -123,12 +138,15 @@ impl SlotReader {
         Ok(())
     }
 
-    /// What becomes of a command.
-    fn use_of(&self, args: Args<'_>) -> CommandUse {
+    /// What becomes of a command; of a SET these flags are noted.
+    fn use_of(&self, args: Args<'_>, flags: u32) -> CommandUse {
         const UNKNOWN: CommandUse = CommandUse::Breaks("A command of the journal is not known");
         const FLUSHED: CommandUse = CommandUse::Breaks("Data was flushed");
         const MIXED: CommandUse =
             CommandUse::Breaks("A command used keys of slots that move and of others");
+        if let Some(note) = EntryNote::of(args) {
+            return self.use_of_note(&note);
+        }
         let Some(entry) = self.stream.server.table.resolve_declared(args) else { return UNKNOWN };
         let spec = entry.spec;
         if spec.role == Role::Select {
@@ -149,9 +167,30 @@ impl SlotReader {
             });
         }
         match (moves && spec.flags.has(Flags::WRITE), moves && stays) {
+            (true, false) if flags != 0 && spec.role == Role::StoreText => {
+                let mut command = Vec::new();
+                let is_item = self.stream.takes_own_words && write_set(args, flags, &mut command);
+                if is_item { CommandUse::Reworded(command) } else { CommandUse::Kept }
+            }
             (true, false) => CommandUse::Kept,
             (true, true) => MIXED,
             (false, _) => CommandUse::LeftOut,
+        }
+    }
+
+    /// What becomes of a note of the journal: flags belong to the command behind them, and what is
+    /// said of sticking names its key.
+    fn use_of_note(&self, note: &EntryNote<'_>) -> CommandUse {
+        match *note {
+            EntryNote::Flags(flags) => CommandUse::Notes(flags),
+            EntryNote::Sticks(key, is_sticky)
+                if self.stream.takes_own_words && self.stream.moves(key) =>
+            {
+                let mut command = Vec::new();
+                write_sticks(key, is_sticky, &mut command);
+                CommandUse::Reworded(command)
+            }
+            EntryNote::Sticks(..) => CommandUse::LeftOut,
         }
     }
 
@@ -167,6 +206,10 @@ impl SlotReader {
 /// What becomes of a command of the journal.
 enum CommandUse {
     Kept,
+    /// The command goes in these words.
+    Reworded(Vec<u8>),
+    /// The next command stores a string with these flags.
+    Notes(u32),
     LeftOut,
     Selects(usize),
     Breaks(&'static str),
