@@ -57,5 +57,5 @@ pub(super) fn write_sticks(key: &[u8], is_sticky: bool, out: &mut Vec<u8>) {
 fn write_item(key: &[u8], millis: &[u8], flags: u32, value: &[u8], out: &mut Vec<u8>) {
     let text = &mut [0; 20];
     let flags = format_i64(i64::from(flags), text);
-    encode_command([b"CLUSTER", b"SYNCITEM", key, millis, flags, value].into_iter(), out);
+    encode_command([&b"CLUSTER"[..], b"SYNCITEM", key, millis, flags, value].into_iter(), out);
 }

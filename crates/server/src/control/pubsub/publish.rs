@@ -67,13 +67,12 @@ fn publish(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let (channel, message) = (&args[1], &args[2]);
+    let is_kept = context.server.journal.is_for_replicas() && !context.is_let_in();
     let receivers = match &mut context.unit {
         Some(unit) => {
             unit.publish(Publication { space, channel: channel.into(), message: message.into() })
         }
-        None if space == Space::Global && has_many_patterns(context.server)
-            || context.server.journal.is_for_replicas() && !context.is_let_in() =>
-        {
+        None if is_kept || space == Space::Global && has_many_patterns(context.server) => {
             return Ok(publish_offloaded(context, space));
         }
         None => {
