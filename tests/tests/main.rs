@@ -40,6 +40,7 @@ mod cluster_cross_slot;
 mod cluster_failover;
 mod cluster_gates;
 mod cluster_move_faults;
+mod cluster_move_figures;
 mod cluster_moved_items;
 mod cluster_moves;
 mod cluster_orders;

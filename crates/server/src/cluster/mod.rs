@@ -17,6 +17,7 @@ mod role_thread;
 mod settings;
 mod slot_map;
 mod start;
+mod trims;
 
 pub(crate) use moves::{
     MoveDirection, MoveJob, MoveRequest, MoveState, RequestedExport, SlotImport, SlotMoves,
@@ -24,5 +25,5 @@ pub(crate) use moves::{
 };
 pub(crate) use node::{ClusterNode, World};
 pub(crate) use peer_client::PeerClient;
-pub(crate) use rebalance::{RebalanceBy, RebalanceOrder, RebalanceRun, Rebalancer};
+pub(crate) use rebalance::{RebalanceBy, RebalanceOrder, RebalanceRun, Rebalancer, StepState};
 pub(crate) use start::{BusSockets, ClusterContext};

@@ -31,6 +31,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::config_file::NodesConfFile;
 use super::moves::SlotMoves;
 use super::rebalance::Rebalancer;
+use super::trims::Trims;
 use super::{settings, slot_map};
 use crate::net::network::Network;
 
@@ -55,6 +56,8 @@ pub(crate) struct ClusterNode {
     pub(crate) counts: BusStats,
     /// Slots on their way from here and to here.
     pub(crate) moves: SlotMoves,
+    /// Keys of lost slots on their way out.
+    pub(crate) trims: Trims,
     /// What this node has rebalanced, and does.
     pub(crate) rebalancer: Rebalancer,
     pub(crate) links: Mutex<BTreeMap<LinkId, Arc<LinkFigures>>>,

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use cluster::Event;
 use engine::limits::pause::Ticket;
-use engine::reclaim::slots::drop_slots;
 use engine::runtime::background::wait_for;
 use keyspace::{Acquisition, PartitionIndex};
 use replication::replica::{PrimaryAddress, ReplicaofTarget};
 
 use super::node::World;
 use super::start::ClusterContext;
+use super::trims::begin_trim;
 use crate::links::RoleChange;
 use crate::net::network::Network;
 
@@ -81,11 +81,11 @@ pub(super) fn run(start: ClusterContext, jobs: &Receiver<RoleJob>) {
             RoleJob::Promote => {
                 change_role(start, &ReplicaofTarget::NoOne, true);
                 start.node.publish_slot_map(start.server, World::Going);
-                drop_keys(start, start.node.unowned_slots(start.server));
+                begin_trim(start, start.node.unowned_slots(start.server));
             }
             RoleJob::Pause(length) => held = Some(pause(start, length)),
             RoleJob::Resume => held = None,
-            RoleJob::DeleteSlotKeys(slots) => drop_keys(start, slots),
+            RoleJob::DeleteSlotKeys(slots) => begin_trim(start, slots),
         }
     }
 }
@@ -104,14 +104,6 @@ impl ClusterContext {
         let (world, _) = links.replicaof(server, change, world);
         node.publish_slot_map(server, World::Stopped);
         world
-    }
-}
-
-/// Deletes keys of slots in the background.
-fn drop_keys(start: ClusterContext, slots: Vec<PartitionIndex>) {
-    let server = start.server;
-    if !slots.is_empty() {
-        server.threads.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn begin_exports(
     let source = node.with_engine(look).ok_or(NO_NODE)??;
     let jobs = requests.into_iter().map(|RequestedExport { slots, target, name }| {
         let request = MoveRequest { name, slots, source, target };
-        MoveJob::new(server, request, MoveDirection::Export, None)
+        node.moves.new_job(server, request, MoveDirection::Export, None)
     });
     let jobs: Vec<Arc<MoveJob>> = jobs.collect();
     let busy = |slot| Refusal::owned(format!("ERR I am already migrating slot {slot}."));

@@ -10,7 +10,7 @@ use proto::args::encode_command;
 
 /// The command that a target has which takes more than the words of Redis, as COMMAND INFO is asked
 /// for it.
-pub(super) const OWN_COMMAND: &str = "CLUSTER|SYNCITEM";
+pub(super) const OWN_COMMAND: &str = "cluster|syncitem";
 
 /// Writes a value as it is in the snapshot.
 pub(super) fn write_entry(
@@ -57,5 +57,6 @@ pub(super) fn write_sticks(key: &[u8], is_sticky: bool, out: &mut Vec<u8>) {
 fn write_item(key: &[u8], millis: &[u8], flags: u32, value: &[u8], out: &mut Vec<u8>) {
     let text = &mut [0; 20];
     let flags = format_i64(i64::from(flags), text);
-    encode_command([&b"CLUSTER"[..], b"SYNCITEM", key, millis, flags, value].into_iter(), out);
+    let words: [&[u8]; 6] = [b"CLUSTER", b"SYNCITEM", key, millis, flags, value];
+    encode_command(words.into_iter(), out);
 }

@@ -115,11 +115,13 @@ impl<'a> Export<'a> {
             connect().map_err(|why| format!("Connection to target: {why}"))?;
         let bytes_max = server.config.get(CLUSTER_SLOT_MOVE_BUFFER_LIMIT);
         let clock = server.keyspace.clock();
+        let stream = SlotStream::new(server, job.slots.clone(), bytes_max, takes_own_words);
+        job.stream.get_or_init(|| Arc::downgrade(&stream));
         let mut export = Self {
             start,
             job,
             socket,
-            stream: SlotStream::new(server, job.slots.clone(), bytes_max, takes_own_words),
+            stream,
             takes_own_words,
             heard: Vec::new(),
             parser: RequestParser::new(),
@@ -329,6 +331,7 @@ impl<'a> Export<'a> {
             }
             sleep(POLL_INTERVAL);
         }
+        self.job.note_keys(server);
         // A writer that goes on finds the table by which the slots are gone.
         node.publish_slot_map(server, World::Going);
         Ok(())
@@ -451,6 +454,7 @@ impl<'a> Export<'a> {
             match taken {
                 Ok(_) if is_taken => return Ok(()),
                 Ok(count) if count > 0 => {
+                    self.job.own_figures().add_bytes(count as u64);
                     bytes = &bytes[count..];
                     taken_us = self.now_us();
                 }

@@ -8,12 +8,13 @@ mod begin;
 mod data_epoch;
 mod entry_words;
 mod export;
+mod figures;
 mod import;
 mod slot_stream;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use base::Random;
 use cluster::{NodeId, SlotSet};
@@ -24,7 +25,9 @@ use engine::clients::registry::Signal;
 
 pub(crate) use self::begin::{RequestedExport, begin_exports};
 use self::data_epoch::DataEpoch;
+use self::figures::{DirectionFigures, MoveFigures};
 pub(crate) use self::import::SlotImport;
+use self::slot_stream::SlotStream;
 use crate::cluster::start::ClusterContext;
 use crate::net::network::Network;
 
@@ -35,6 +38,7 @@ pub(crate) struct SlotMoves {
     jobs: Mutex<VecDeque<Arc<MoveJob>>>,
     /// Whether one takes its snapshot: the others leave the walks to saves and to full syncs.
     is_walking: AtomicBool,
+    pub(crate) figures: Arc<MoveFigures>,
 }
 
 /// The turn of a move to take its snapshot, given back when it goes.
@@ -61,6 +65,11 @@ pub(crate) struct MoveJob {
     pub(crate) paused_ms: AtomicI64,
     /// What waits to be sent, in bytes.
     pub(crate) waiting: AtomicUsize,
+    /// What has come, in bytes.
+    received: AtomicU64,
+    /// What is kept for the target, where slots go from here.
+    stream: OnceLock<Weak<SlotStream>>,
+    figures: Arc<MoveFigures>,
     progress: Mutex<(MoveState, String)>,
     is_cancelled: AtomicBool,
     /// Why the job is to end, once something says so.
@@ -130,37 +139,6 @@ pub(crate) struct MoveRequest {
 }
 
 impl MoveJob {
-    pub(crate) fn new(
-        server: &Network,
-        request: MoveRequest,
-        direction: MoveDirection,
-        client: Option<ClientId>,
-    ) -> Arc<Self> {
-        let now = server.keyspace.clock().now_ms();
-        let state = match direction {
-            MoveDirection::Export => MoveState::Connecting,
-            MoveDirection::Import => MoveState::ReceivingSnapshot,
-        };
-        let MoveRequest { name, slots, source, target } = request;
-        Arc::new(Self {
-            name,
-            direction,
-            slots,
-            source,
-            target,
-            created_ms: now,
-            updated_ms: AtomicI64::new(now),
-            heard_ms: AtomicI64::new(now),
-            paused_ms: AtomicI64::new(0),
-            waiting: AtomicUsize::new(0),
-            progress: Mutex::new((state, String::new())),
-            is_cancelled: AtomicBool::new(false),
-            ending: OnceLock::new(),
-            epoch: DataEpoch::now(server),
-            client,
-        })
-    }
-
     /// The state, and what there is to say of it.
     pub(crate) fn progress(&self) -> (MoveState, String) {
         self.lock().clone()
@@ -175,6 +153,7 @@ impl MoveJob {
         let mut progress = self.lock();
         if !progress.0.is_over() {
             *progress = (state, message.to_owned());
+            self.own_figures().note_state(state);
             self.updated_ms.store(server.keyspace.clock().now_ms(), Ordering::Relaxed);
         }
     }
@@ -235,6 +214,28 @@ impl MoveJob {
         self.heard_ms.store(server.keyspace.clock().now_ms(), Ordering::Relaxed);
     }
 
+    /// So much has come in all by the connection of the move.
+    pub(crate) fn note_received(&self, bytes: u64) {
+        let before = self.received.swap(bytes, Ordering::Relaxed);
+        self.own_figures().add_bytes(bytes.saturating_sub(before));
+    }
+
+    /// The slots have changed hands, with the keys that they have here now.
+    fn note_keys(&self, server: &Network) {
+        let counts = self.slots.iter().map(|slot| server.keyspace.population(slot.get()) as u64);
+        self.own_figures().add_keys(counts.sum());
+    }
+
+    /// How much memory what is kept for the target takes.
+    fn kept_bytes(&self) -> usize {
+        let stream = self.stream.get().and_then(Weak::upgrade);
+        stream.map_or(0, |stream| stream.kept_bytes())
+    }
+
+    fn own_figures(&self) -> &DirectionFigures {
+        self.figures.of(self.direction)
+    }
+
     /// Ends the move by order: its thread looks at the mark, and a session that brings slots is
     /// closed.
     pub(crate) fn cancel(&self, server: &Network) {
@@ -257,6 +258,42 @@ impl SlotMoves {
         NodeId::random(&mut Random::from_entropy()).to_string()
     }
 
+    /// A move that is about to begin.
+    pub(crate) fn new_job(
+        &self,
+        server: &Network,
+        request: MoveRequest,
+        direction: MoveDirection,
+        client: Option<ClientId>,
+    ) -> Arc<MoveJob> {
+        let now = server.keyspace.clock().now_ms();
+        let state = match direction {
+            MoveDirection::Export => MoveState::Connecting,
+            MoveDirection::Import => MoveState::ReceivingSnapshot,
+        };
+        let MoveRequest { name, slots, source, target } = request;
+        Arc::new(MoveJob {
+            name,
+            direction,
+            slots,
+            source,
+            target,
+            created_ms: now,
+            updated_ms: AtomicI64::new(now),
+            heard_ms: AtomicI64::new(now),
+            paused_ms: AtomicI64::new(0),
+            waiting: AtomicUsize::new(0),
+            received: AtomicU64::new(0),
+            stream: OnceLock::new(),
+            figures: Arc::clone(&self.figures),
+            progress: Mutex::new((state, String::new())),
+            is_cancelled: AtomicBool::new(false),
+            ending: OnceLock::new(),
+            epoch: DataEpoch::now(server),
+            client,
+        })
+    }
+
     /// All that are under way or remembered, the newest first.
     pub(crate) fn all(&self) -> Vec<Arc<MoveJob>> {
         self.lock().iter().cloned().collect()
@@ -265,6 +302,21 @@ impl SlotMoves {
     /// Those under way.
     pub(crate) fn running(&self) -> Vec<Arc<MoveJob>> {
         self.lock().iter().filter(|job| !job.state().is_over()).cloned().collect()
+    }
+
+    /// Whether one takes its snapshot.
+    pub(crate) fn takes_snapshot(&self) -> bool {
+        self.is_walking.load(Ordering::Relaxed)
+    }
+
+    /// How much memory what is kept for targets takes.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.running().iter().map(|job| job.kept_bytes()).sum()
+    }
+
+    /// How many go in a direction now.
+    pub(crate) fn active(&self, direction: MoveDirection) -> usize {
+        self.running().iter().filter(|job| job.direction == direction).count()
     }
 
     /// Ends the moves that cannot go on: those whose data, role or owner are others by now, and

@@ -75,6 +75,12 @@ impl SlotStream {
         self.lock().commands.len()
     }
 
+    /// How much memory what is kept takes.
+    pub(super) fn kept_bytes(&self) -> usize {
+        let state = self.lock();
+        state.commands.capacity() + state.entry_bytes
+    }
+
     fn moves(&self, key: &[u8]) -> bool {
         Slot::new(hash_slot(key)).is_some_and(|slot| self.slots.contains(slot))
     }

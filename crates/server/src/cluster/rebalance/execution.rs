@@ -38,14 +38,14 @@ pub(super) fn start_moves(
         MovesUnderWay { start, run: Arc::clone(&run), sources, misses }.execute(&turn);
         // What is told to be over leaves room for the next.
         drop(turn);
-        run.end();
+        start.node.rebalancer.end(&run);
         log_notice!(start.server.log, "Rebalance by {by}: {}", run.state().name());
     };
     let begun = Builder::new().name("rebalance".to_owned()).spawn(work);
     begun.map(|_| ()).map_err(|error| {
         let why = plain(&error);
         (0..count).for_each(|step| shown.set(step, StepState::Failed, why.clone()));
-        shown.end();
+        start.node.rebalancer.end(&shown);
         format!("ERR {why}")
     })
 }

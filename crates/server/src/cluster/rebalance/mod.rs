@@ -9,7 +9,7 @@ mod execution;
 mod figures;
 mod source;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -139,10 +139,6 @@ impl RebalanceRun {
         }
     }
 
-    fn end(&self) {
-        self.is_over.store(true, Ordering::Release);
-    }
-
     /// The moves that are in a state.
     fn steps(&self, state: StepState) -> Vec<usize> {
         let all = self.lock();
@@ -165,6 +161,10 @@ pub(crate) struct Rebalancer {
     underway: Mutex<Option<Arc<AtomicBool>>>,
     /// The last plan that was to be carried out.
     last: Mutex<Option<Arc<RebalanceRun>>>,
+    /// How many plans were carried out, by how that ended.
+    succeeded: AtomicU64,
+    failed: AtomicU64,
+    cancelled: AtomicU64,
     /// When this node last looked without an order, on the monotonic clock.
     looked_us: AtomicI64,
 }
@@ -208,7 +208,7 @@ impl Rebalancer {
         if !order.is_dry {
             rebalancer.lock_last().replace(Arc::clone(&run));
             match run.plan.moves.is_empty() {
-                true => run.end(),
+                true => rebalancer.end(&run),
                 false => start_moves(start, Arc::clone(&run), turn)?,
             }
         }
@@ -218,6 +218,38 @@ impl Rebalancer {
     /// The last plan that was to be carried out here.
     pub(crate) fn last(&self) -> Option<Arc<RebalanceRun>> {
         self.lock_last().clone()
+    }
+
+    /// Whether a plan is made here, or carried out.
+    pub(crate) fn is_underway(&self) -> bool {
+        self.lock_underway().is_some()
+    }
+
+    /// How many moves of the last plan are not over.
+    pub(crate) fn moves_left(&self) -> usize {
+        let left = |run: Arc<RebalanceRun>| {
+            run.steps(StepState::Waiting).len() + run.steps(StepState::Running).len()
+        };
+        self.last().map_or(0, left)
+    }
+
+    /// How many plans were carried out, by how that ended.
+    pub(crate) fn ended(&self, state: StepState) -> u64 {
+        self.counter(state).load(Ordering::Relaxed)
+    }
+
+    /// A plan is carried out.
+    fn end(&self, run: &RebalanceRun) {
+        run.is_over.store(true, Ordering::Release);
+        self.counter(run.state()).fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn counter(&self, state: StepState) -> &AtomicU64 {
+        match state {
+            StepState::Failed => &self.failed,
+            StepState::Cancelled => &self.cancelled,
+            _ => &self.succeeded,
+        }
     }
 
     /// Has what is under way end; whether anything was.

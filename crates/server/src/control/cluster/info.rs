@@ -24,6 +24,7 @@ pub(super) fn info(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
         &mut text,
         format_args!("total_cluster_links_buffer_limit_exceeded:{buffer_limit_exceeded}"),
     );
+    put_migrations(&mut text, server);
     reply.verbatim(b"txt", text.as_bytes());
     Ok(())
 }
@@ -49,6 +50,24 @@ fn state(cluster: &mut Cluster, is_up_at_gates: bool) -> String {
     put(&mut text, format_args!("cluster_state:{word}"));
     lines.iter().for_each(|(name, value)| put(&mut text, format_args!("cluster_{name}:{value}")));
     text
+}
+
+/// In the words of Redis 8.4, where a trim has keys deleted of slots that have gone.
+fn put_migrations(text: &mut String, server: &Server) {
+    let (moves, trims) = (&server.cluster.moves, &server.cluster.trims);
+    let (keys, trimmed) = trims.progress(server);
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    for (name, value) in [
+        ("active_tasks", moves.running().len() as u64),
+        ("active_trim_running", count(&trims.running)),
+        ("active_trim_current_job_keys", keys),
+        ("active_trim_current_job_trimmed", trimmed),
+        ("stats_active_trim_started", count(&trims.started)),
+        ("stats_active_trim_completed", count(&trims.completed)),
+        ("stats_active_trim_cancelled", count(&trims.cancelled)),
+    ] {
+        put(text, format_args!("cluster_slot_migration_{name}:{value}"));
+    }
 }
 
 fn put_counts(text: &mut String, way: &str, counters: &[AtomicU64]) {

@@ -51,9 +51,12 @@ pub(super) fn sync_slots(
             "ERR CLUSTER SYNCSLOTS {word} should only be used by slot migration clients"
         ))
     };
-    let importing = context.session()?.importing_slots().map(Arc::clone).ok_or_else(of_nobody)?;
+    let session = context.session()?;
+    let received = session.client.live.net_in.load(Ordering::Relaxed);
+    let importing = session.importing_slots().map(Arc::clone).ok_or_else(of_nobody)?;
     let import = importing.as_any().downcast_ref::<SlotImport>().ok_or_else(of_nobody)?;
     import.job.note_heard(server);
+    import.job.note_received(received);
     let advance = |from, to| import.job.advance(server, from, to).then_some(()).ok_or(UNEXPECTED);
     match word {
         "ACK" => reply_word(reply, "ACK"),
@@ -96,7 +99,7 @@ fn establish(
     server.cluster.with_engine(|cluster| check_request(cluster, &request)).ok_or(SYNTAX)??;
     let session = context.session()?;
     let client = Some(session.client.id);
-    let job = MoveJob::new(server, request, MoveDirection::Import, client);
+    let job = server.cluster.moves.new_job(server, request, MoveDirection::Import, client);
     server.cluster.moves.add(server, &[Arc::clone(&job)]).map_err(|_| {
         Refusal::error("ERR Slot is already being imported on the target by a different migration")
     })?;

@@ -34,6 +34,9 @@ fn is_left_out(name: &str) -> bool {
         "allocator_rss_bytes",
         "rss_overhead_bytes",
         "mem_fragmentation_bytes",
+        "mem_cluster_slot_migration_output_buffer",
+        "mem_cluster_slot_migration_input_buffer",
+        "mem_cluster_slot_migration_input_buffer_peak",
         "master_replid2",
     ];
     TEXTS.contains(&name)

@@ -8,12 +8,8 @@ use super::report::Report;
 use crate::server::Server;
 
 /// What tells of processes that are not forked here.
-const NONE: &[&str] = &[
-    "aof_last_cow_size",
-    "module_fork_in_progress",
-    "module_fork_last_cow_size",
-    "slot_migration_fork_in_progress",
-];
+const NONE: &[&str] =
+    &["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"];
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let now_us = server.keyspace.clock().monotonic_us();
@@ -32,6 +28,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("aof_rewrites_consecutive_failures", failures);
     report.field("aof_last_write_status", status(server.journal.has_failed()));
     report.fields(NONE, 0);
+    let takes_snapshot = server.cluster.moves.takes_snapshot();
+    report.field("slot_migration_fork_in_progress", u8::from(takes_snapshot));
     report.field("backup_in_progress", u8::from(server.backup.is_underway()));
     if is_on {
         let (total, base) = aof.stats.sizes();

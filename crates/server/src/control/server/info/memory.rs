@@ -64,6 +64,12 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("mem_clients_slaves", log_buffers::kept_for_replicas());
     report.field("mem_clients_normal", stats.clients);
     report.field("mem_cluster_links", 0);
+    // Valkey's names, and those of Redis 8.4. What comes is run as it comes.
+    report.field("mem_cluster_slot_import", 0);
+    let kept = ["mem_cluster_slot_export", "mem_cluster_slot_migration_output_buffer"];
+    report.fields(&kept, server.cluster.moves.kept_bytes());
+    report.field("mem_cluster_slot_migration_input_buffer", 0);
+    report.field("mem_cluster_slot_migration_input_buffer_peak", 0);
     report.field("mem_aof_buffer", log_buffers::buffered());
     report.field("mem_allocator", "mimalloc");
     report.field("mem_overhead_db_hashtable_rehashing", 0);

@@ -6,6 +6,7 @@
 
 mod append_only;
 mod clients;
+mod cluster;
 mod commands;
 mod keyspace;
 mod mean_ttl;
@@ -79,7 +80,7 @@ const SECTIONS: &[Section] = &[
     Section { title: "Commandstats", default: false, write: commands::write_calls },
     Section { title: "Errorstats", default: true, write: stats::write_errors },
     Section { title: "Latencystats", default: false, write: commands::write_latencies },
-    Section { title: "Cluster", default: true, write: replication::write_cluster },
+    Section { title: "Cluster", default: true, write: cluster::write },
     Section { title: "TLS", default: true, write: tls::write },
     Section { title: QUOTAS, default: true, write: quotas::write },
     Section { title: KEYSPACE, default: true, write: keyspace::write },

@@ -67,7 +67,3 @@ fn write_link(server: &Server, link: &LinkStatus, report: &mut Report) {
     report.field("slave_read_only", u8::from(server.config.get(REPLICA_READ_ONLY)));
     report.field("replica_announced", u8::from(server.config.get(REPLICA_ANNOUNCED)));
 }
-
-pub(super) fn write_cluster(server: &Server, report: &mut Report) {
-    report.field("cluster_enabled", u8::from(server.cluster.is_on()));
-}

@@ -12,6 +12,7 @@ use engine::observe::tracking::TrackingStats;
 use engine::runtime::counters::Totals;
 
 use super::report::Report;
+use crate::cluster::MoveDirection;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
@@ -27,6 +28,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let (heard, sent) = server.links.traffic();
     report.field("total_net_repl_input_bytes", heard);
     report.field("total_net_repl_output_bytes", sent);
+    let moved = |direction| server.cluster.moves.figures.of(direction).bytes();
+    report.field("total_net_cluster_slot_import_bytes", moved(MoveDirection::Import));
+    report.field("total_net_cluster_slot_export_bytes", moved(MoveDirection::Export));
     write_rates(&rates, report);
     report.field("rejected_connections", get(&stats.rejected_connections));
     let syncs = replication.counts;

@@ -165,6 +165,18 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         "Memory of the links of the cluster bus.",
     ),
     field(
+        "mem_cluster_slot_import",
+        "memory_slot_imports_bytes",
+        Gauge(1.0),
+        "Memory of what has come of slots on the move to here and is not run.",
+    ),
+    field(
+        "mem_cluster_slot_export",
+        "memory_slot_exports_bytes",
+        Gauge(1.0),
+        "Memory of what is kept for nodes that slots are on the move to.",
+    ),
+    field(
         "mem_aof_buffer",
         "memory_aof_buffer_bytes",
         Gauge(1.0),

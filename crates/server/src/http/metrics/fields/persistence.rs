@@ -142,7 +142,7 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         "slot_migration_fork_in_progress",
         "slot_migration_in_progress",
         Gauge(1.0),
-        "Whether slots are moved.",
+        "Whether a snapshot of slots on the move is taken.",
     ),
     field("backup_in_progress", "backup_in_progress", Gauge(1.0), "Whether a backup runs."),
 ];

@@ -69,6 +69,18 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         "Bytes that were sent to replicas.",
     ),
     field(
+        "total_net_cluster_slot_import_bytes",
+        "slot_imports_received_bytes",
+        Counter(1.0),
+        "Bytes that came with slots.",
+    ),
+    field(
+        "total_net_cluster_slot_export_bytes",
+        "slot_exports_sent_bytes",
+        Counter(1.0),
+        "Bytes that were sent with slots.",
+    ),
+    field(
         "instantaneous_input_kbps",
         "network_received_bytes_per_second",
         Gauge(1024.0),

@@ -1,0 +1,49 @@
+//! The section Cluster: whether this is a node of one, and what came of moves of slots.
+//!
+//! Invariant: figures of moves are this node's own, since its start.
+
+use super::report::Report;
+use crate::cluster::{MoveDirection, MoveState, StepState};
+use crate::server::Server;
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    report.field("cluster_enabled", u8::from(server.cluster.is_on()));
+    let moves = &server.cluster.moves;
+    for (direction, [active, succeeded, failed, cancelled, keys]) in FIELDS {
+        let figures = moves.figures.of(direction);
+        report.field(active, moves.active(direction));
+        report.field(succeeded, figures.ended(MoveState::Success));
+        report.field(failed, figures.ended(MoveState::Failed));
+        report.field(cancelled, figures.ended(MoveState::Cancelled));
+        report.field(keys, figures.keys());
+    }
+    let rebalancer = &server.cluster.rebalancer;
+    report.field("rebalance_in_progress", u8::from(rebalancer.is_underway()));
+    report.field("rebalance_moves_left", rebalancer.moves_left());
+    report.field("rebalances_succeeded", rebalancer.ended(StepState::Success));
+    report.field("rebalances_failed", rebalancer.ended(StepState::Failed));
+    report.field("rebalances_cancelled", rebalancer.ended(StepState::Cancelled));
+}
+
+const FIELDS: [(MoveDirection, [&str; 5]); 2] = [
+    (
+        MoveDirection::Import,
+        [
+            "slot_imports_active",
+            "slot_imports_succeeded",
+            "slot_imports_failed",
+            "slot_imports_cancelled",
+            "slot_imports_keys",
+        ],
+    ),
+    (
+        MoveDirection::Export,
+        [
+            "slot_exports_active",
+            "slot_exports_succeeded",
+            "slot_exports_failed",
+            "slot_exports_cancelled",
+            "slot_exports_keys",
+        ],
+    ),
+];
