@@ -15,6 +15,7 @@ use tests::folder::copy_folder;
 use tests::generator::{Generator, Transactions, prologue, shared};
 use tests::render::{render, text};
 use tests::server::eventually;
+use tests::watching::say;
 use tests::{Client, Oracle, Server, check};
 
 /// Episodes of random requests, each followed by a new start.
@@ -482,4 +483,42 @@ fn serve_one_whose_consumer_is_gone(server: &Server) {
     client.call(&["XGROUP", "DELCONSUMER", "awaited", "g", "w"]);
     client.call(&["XADD", "awaited", "*", "a", "1"]);
     waiter.receive();
+}
+
+/// Neither XSETID nor XNACK FORCE minds the order of IDs that a stream has by itself.
+#[test]
+fn streams_with_any_ids_are_written_as_commands_and_read() {
+    const STREAMS: &[&str] = &[
+        "XTRIM x MAXLEN 0; XSETID x 1-2",
+        "XDEL x 1-3; XTRIM x MAXLEN 0; XSETID x 1-3",
+        "XTRIM x MAXLEN 1; XADD x 2-1 b 2; XTRIM x MAXLEN 1",
+        "XTRIM x MAXLEN 0; XSETID x 1-1; XADD x 1-2 b 2",
+        "XNACK x g FAIL IDS 1 9-9 FORCE",
+        "XTRIM x MAXLEN 0; XNACK x g FAIL IDS 1 9-9 FORCE",
+        "XTRIM x MAXLEN 0; XSETID x 0-1; XADD x 0-2 b 2; XADD x 7-7 c 3; XDEL x 7-7",
+    ];
+    for commands in STREAMS {
+        let arguments = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--save", ""];
+        let mut server = Server::start(&arguments);
+        let mut client = server.client();
+        say(&mut client, "XADD x 1-1 a 1; XADD x 1-2 a 1; XADD x 1-3 a 1");
+        say(&mut client, "XGROUP CREATE x g 0; SET other data");
+        say(&mut client, "XREADGROUP GROUP g c STREAMS x >");
+        say(&mut client, commands);
+        let told = |client: &mut Client| {
+            let groups = client.call(&["XINFO", "STREAM", "x", "FULL", "COUNT", "0"]);
+            let pending = client.call(&["XPENDING", "x", "g"]);
+            [render(&groups), render(&pending)]
+        };
+        let before = told(&mut client);
+        say(&mut client, "BGREWRITEAOF");
+        eventually("it is written", || {
+            client.info("aof_rewrite_in_progress") == "0"
+                && client.info("aof_rewrite_scheduled") == "0"
+        });
+        server.kill();
+        eventually("it has ended", || server.has_ended());
+        server.restart();
+        assert_eq!(told(&mut server.client()), before, "{commands}");
+    }
 }

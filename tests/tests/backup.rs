@@ -337,3 +337,31 @@ fn a_transaction_may_begin_and_end_a_backup() {
         "> EVAL \"return redis.call('BACKUP', 'START')\" 0\n~ (error) ERR *script*\n",
     );
 }
+
+/// The data of a full sync are others than those of the base.
+#[test]
+fn a_backup_ends_where_other_data_come() {
+    for arguments in [
+        &["--appendonly", "no"][..],
+        &["--appendonly", "no", "--repl-diskless-load", "swapdb"],
+        &["--appendonly", "yes"],
+    ] {
+        let [one, other] = [(); 2].map(|()| Server::start(&[]));
+        let replica = Server::start(arguments);
+        tests::replication::follow(&replica, one.port());
+        tests::replication::await_replica(&one, &replica);
+        one.client().call(&["SET", "a", "1"]);
+        other.client().call(&["SET", "b", "2"]);
+        let mut client = replica.client();
+        start(&mut client);
+        tests::replication::follow(&replica, other.port());
+        tests::replication::await_replica(&other, &replica);
+        let status = status(&mut client);
+        assert_eq!(status["state"], "failed", "{arguments:?}: {status:?}");
+        assert!(text(&client.call(&["BACKUP", "SEAL"])).contains("incrementing"), "{arguments:?}");
+        // The next one is of these data.
+        check(&mut client, "> GET b\n\"2\"\n");
+        start(&mut client);
+        check(&mut client, "> BACKUP SEAL\nOK\n");
+    }
+}

@@ -192,3 +192,50 @@ fn nobody_claims_by_the_clock_while_writes_are_paused() {
     assert!(render(&waiter.receive()).contains("1-1"));
     assert!(ask(&mut client, "XPENDING x G - + 10").contains("c2"));
 }
+
+/// A primary with a replica, and where its stream ends.
+fn with_replica(arguments: &[&str]) -> (Server, Server) {
+    let (primary, replica) = (Server::start(arguments), Server::start(&[]));
+    tests::replication::follow(&replica, primary.port());
+    tests::replication::await_replica(&primary, &replica);
+    (primary, replica)
+}
+
+/// What is done in steps, or on another thread, has its gates asked again at each: when a pause is
+/// answered the stream stands still.
+#[test]
+fn the_stream_stands_still_once_a_pause_is_answered() {
+    let memcached = tests::server::free_port();
+    let (primary, _replica) = with_replica(&["--memcached-port", &memcached.to_string()]);
+    let (mut steering, mut listener) = (primary.client(), primary.client());
+    let keys: Vec<String> = (0..9000).map(|number| format!("k{number}")).collect();
+    for some in keys.chunks(1000) {
+        let words = some.iter().flat_map(|key| [key.as_str(), "v"]);
+        steering.call(&std::iter::once("MSET").chain(words).collect::<Vec<_>>());
+    }
+    let patterns: Vec<String> = (0..20_000).map(|number| format!("p{number}*")).collect();
+    for some in patterns.chunks(1000) {
+        let words = some.iter().map(String::as_str);
+        listener.send(&std::iter::once("PSUBSCRIBE").chain(words).collect::<Vec<_>>());
+    }
+    eventually("all patterns are there", || steering.figure("pubsub_patterns") == 20_000);
+    let mut stands_still = |what: &str| {
+        assert_eq!(ask(&mut steering, "CLIENT PAUSE 100000 WRITE"), "OK");
+        let end = steering.info("master_repl_offset");
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(steering.info("master_repl_offset"), end, "{what}");
+        assert_eq!(ask(&mut steering, "CLIENT UNPAUSE"), "OK");
+    };
+    for _ in 0..3 {
+        let mut publishers: Vec<Client> = (0..8).map(|_| primary.client()).collect();
+        publishers.iter_mut().for_each(|it| it.send(&["PUBLISH", "zz", "message"]));
+        stands_still("PUBLISH");
+        publishers.iter_mut().for_each(|it| assert_eq!(render(&it.receive()), "(integer) 0"));
+        let mut items = tests::memcached::Connection::to(memcached);
+        items.send(format!("gat 1000 {}\r\n", keys.join(" ")).as_bytes());
+        std::thread::sleep(Duration::from_millis(3));
+        stands_still("gat");
+        let told = items.line("");
+        assert_eq!(told.matches("VALUE ").count(), keys.len());
+    }
+}

@@ -368,3 +368,40 @@ fn metrics_are_told_on_the_encrypted_port_of_redis() {
     assert_eq!(answer.status, 200);
     assert!(answer.body.contains("apus_connected_clients"), "{}", answer.body);
 }
+
+/// More connections than there may be that ask for nothing, or do not read what they asked for.
+#[test]
+fn idle_connections_keep_nobody_out() {
+    let (_server, port) = start(&[]);
+    let held = |bytes: &[u8]| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        stream.set_nonblocking(true).expect("a socket");
+        // As much as there is room for.
+        while stream.write(bytes).is_ok_and(|count| count == bytes.len() && bytes.len() > 100) {}
+        stream
+    };
+    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+    for bytes in [&b""[..], b"GET / HT", &request] {
+        let idle: Vec<TcpStream> = (0..80).map(|_| held(bytes)).collect();
+        for path in ["/healthz", "/readyz", "/metrics"] {
+            assert_eq!(get(port, path).status, 200, "{path}");
+        }
+        drop(idle);
+    }
+}
+
+#[test]
+fn metrics_tell_no_names_to_other_sites() {
+    let (server, port) = start(&[]);
+    tests::watching::say(&mut server.client(), "ACL SETUSER someone on nopass +@all");
+    let tells = |headers: &str| ask(port, "GET", "/metrics", headers).body.contains("someone");
+    assert!(tells("") && !tells("Host: db.example\r\n"));
+    for (headers, status) in [
+        ("Sec-Fetch-Site: cross-site\r\n", 403),
+        ("Origin: http://evil.example\r\n", 403),
+        ("Host: evil.example\r\n", 200),
+        ("Sec-Fetch-Site: same-origin\r\n", 200),
+    ] {
+        assert_eq!(ask(port, "GET", "/metrics", headers).status, status, "{headers}");
+    }
+}

@@ -8,6 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use proto::value::Value;
+use tests::client::field;
+use tests::render::{render, text};
 use tests::server::{eventually, free_port};
 use tests::{Client, Server, environment};
 
@@ -179,4 +181,58 @@ fn every_way_in_is_slowed() {
     let mut stream = connect(http, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
     stream.read_exact(&mut [0; 15]).expect("it is answered");
     assert_eq!(admin.figure("delayed_logins"), before + 3);
+}
+
+/// H89: a transaction is not kept waiting, and no way past the delay.
+#[test]
+fn guesses_within_a_transaction_are_refused_unseen() {
+    let server = Server::start(&["--failed-auth-delay", "60000"]);
+    let mut admin = server.client();
+    admin.call(&["ACL", "SETUSER", "boss", "on", ">7", "+@all", "~*"]);
+    let mut guesser = server.client();
+    for _ in 0..11 {
+        assert!(matches!(guesser.call(&["AUTH", "boss", "guess"]), Value::Error(_)));
+    }
+    guesser.call(&["MULTI"]);
+    for guess in ["5", "6", "7", "8"] {
+        guesser.call(&["AUTH", "boss", guess]);
+    }
+    guesser.call(&["HELLO", "3", "AUTH", "boss", "7"]);
+    guesser.call(&["HELLO", "2"]);
+    guesser.call(&["ACL", "WHOAMI"]);
+    let Value::Array(replies) = guesser.call(&["EXEC"]) else { panic!("it is a list") };
+    const DELAYED: &[u8] = b"ERR Logins from this address are delayed";
+    let is_delayed =
+        |reply: &Value| matches!(reply, Value::Error(text) if text.starts_with(DELAYED));
+    assert!(replies[..5].iter().all(is_delayed), "{replies:?}");
+    assert!(matches!(replies[5], Value::Array(_)), "{replies:?}");
+    assert_eq!(replies[6], Value::Bulk(b"default".to_vec()));
+    assert_eq!(admin.figure("delayed_logins"), 5);
+}
+
+/// A client's name takes no more of a log than a kilobyte, and counts as the client's.
+#[test]
+fn names_of_clients_are_cut_in_logs_and_counted() {
+    let server = Server::start(&["--slowlog-log-slower-than", "0"]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    admin.call(&["ACL", "SETUSER", "u", "on", "nopass", "+@connection", "+client"]);
+    let (name, id) = ("n".repeat(3_000_000), client.id());
+    client.call(&["AUTH", "u", "x"]);
+    client.call(&["CLIENT", "SETNAME", &name]);
+    client.call(&["CLIENT", "SETINFO", "LIB-NAME", &name]);
+    admin.call(&["SLOWLOG", "RESET"]);
+    for _ in 0..20 {
+        assert!(matches!(client.call(&["GET", "k"]), Value::Error(_)));
+        client.call(&["PING"]);
+    }
+    let listed = text(&admin.call(&["CLIENT", "LIST", "ID", &id]));
+    assert!(field(&listed, "tot-mem").parse::<usize>().expect("a number") > 2 * name.len());
+    assert_eq!(field(&listed, "name"), name);
+    for log in
+        [&["ACL", "LOG"][..], &["SLOWLOG", "GET", "-1"], &["COMMANDLOG", "GET", "-1", "slow"]]
+    {
+        let told = render(&admin.call(log));
+        let longest = told.split('"').map(str::len).max().unwrap_or_default();
+        assert!((1000..4000).contains(&longest), "{log:?} keeps {longest} bytes");
+    }
 }

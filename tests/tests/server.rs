@@ -572,6 +572,35 @@ fn unix_clients_are_watched_by_their_socket() {
     assert!(line.ends_with(&format!("[0 unix:{path}] \"PING\"")), "{line}");
 }
 
+/// Whatever words stand where a secret might: HELLO's options are read as HELLO reads them.
+#[test]
+fn no_log_has_the_password_of_a_hello() {
+    let server = Server::start(&["--slowlog-log-slower-than", "0"]);
+    let (mut watcher, mut client) = (server.client(), server.client());
+    watcher.call(&["MONITOR"]);
+    let words = ["AUTH", "auth", "SETNAME", "2", "bob", "sEcReT", "sEcReT", "x"];
+    let mut random = base::random::Random::from_seed(0x4845_4c4c);
+    for _ in 0..400 {
+        let mut request = vec!["HELLO", "2"];
+        request.extend((0..random.below(7)).map(|_| words[random.below(8) as usize]));
+        // As the name of a user or of a client it is no secret.
+        let is_name = |(index, word): (usize, &&str)| {
+            *word == "sEcReT" && matches!(request[index - 1], "AUTH" | "auth" | "SETNAME" | "2")
+        };
+        if !request.iter().enumerate().skip(2).any(is_name) {
+            client.call(&request);
+        }
+    }
+    client.call(&["HELLO", "2", "SETNAME", "auth", "AUTH", "bob", "sEcReT"]);
+    client.call(&["ECHO", "end"]);
+    let lines = std::iter::repeat_with(|| text(&watcher.receive()));
+    for line in lines.take_while(|line| !line.contains("\"end\"")) {
+        assert!(!line.contains("sEcReT"), "{line}");
+    }
+    let slow = render(&client.call(&["SLOWLOG", "GET", "-1"]));
+    assert!(!slow.contains("sEcReT") && slow.contains("(redacted)"), "{slow}");
+}
+
 fn words(words: &[&str]) -> Value {
     Value::Array(words.iter().map(|word| Value::Bulk(word.as_bytes().to_vec())).collect())
 }

@@ -187,3 +187,21 @@ fn readers_of_much_are_served_elsewhere() {
     assert!(pending.starts_with(&format!("1) (integer) {COUNT}\n2) \"1-0\"")), "{pending}");
     assert_eq!(render(&client.call(&["EXISTS", "source"])), "(integer) 0");
 }
+
+/// A claim by the clock is a write, which no other command has brought past the gates.
+#[test]
+fn a_claim_by_the_clock_asks_the_gates() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    for line in
+        ["XGROUP CREATE s g 0 MKSTREAM", "XADD s 1-1 a b", "XREADGROUP GROUP g first STREAMS s >"]
+    {
+        client.call(&line.split(' ').collect::<Vec<_>>());
+    }
+    let claim =
+        ["XREADGROUP", "GROUP", "g", "d", "BLOCK", "0", "CLAIM", "300", "STREAMS", "s", ">"];
+    let mut waiting = waiting(&server, &claim);
+    client.call(&["CONFIG", "SET", "min-replicas-to-write", "3"]);
+    assert!(render(&waiting.receive()).contains("NOREPLICAS"));
+    assert!(render(&client.call(&["XPENDING", "s", "g"])).contains("first"));
+}
