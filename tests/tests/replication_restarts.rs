@@ -114,7 +114,8 @@ const RECORDED: &[&str] = &[
     "SET a 1",
     "FUNCTION LOAD \"#!lua name=q1\\nredis.register_function('q1', function() return 1 end)\"",
     "FUNCTION DELETE q1",
-    "MULTI; FUNCTION LOAD \"#!lua name=q2\\nredis.register_function('q2', function() return 1 end)\"; EXEC",
+    "MULTI; FUNCTION LOAD \"#!lua name=q2\\nredis.register_function('q2', function() return 1 \
+     end)\"; EXEC",
     "FUNCTION FLUSH",
     "PUBLISH c m",
     "MULTI; PUBLISH c m; EXEC",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proto::value::Value;
-use tests::render::text;
+use tests::render::{render, text};
 use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Duel, Oracle, Server, check, play};
 

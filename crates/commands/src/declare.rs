@@ -218,7 +218,7 @@ pub enum Secrets {
     /// All from this index on.
     From(usize),
     /// The values of the option `secret`, where each of the options has so many values, and options
-    /// stand from index `first` on. What stands behind a word that is none of them is hidden: it
+    /// stand from index `first` on. A word that is none of them is hidden with all behind it: it
     /// may be a secret in the wrong place.
     Options {
         /// Where the options begin.

@@ -50,7 +50,7 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
 /// Why a request that begins a second time is refused: its database is full by now. Its client's
 /// rates were asked for when it came.
 #[inline]
-pub(crate) fn refuse_again(server: &Shared, request: Request<'_>) -> Option<Refusal> {
+pub(super) fn refuse_again(server: &Shared, request: Request<'_>) -> Option<Refusal> {
     let full = server.gates.quotas.databases_over_quota(server.keyspace);
     if is_exempt(request.entry) { None } else { refuse_memory(server, full, request) }
 }

@@ -16,7 +16,6 @@ use keyspace::{
 };
 use proto::{Args, Output, OwnedArgs, Reply};
 
-use crate::admission::quota;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Signal;
 use crate::commit::handler::{self, Ended, HandlerCall};
@@ -27,9 +26,9 @@ use crate::lane::Lane;
 use crate::observe::stats;
 use crate::runtime::failpoint;
 use crate::runtime::panics::contain;
-use crate::session::{BlockedClient, KeyWait, NEVER, Request, Served, ServedWith, blocked};
+use crate::session::{BlockedClient, KeyWait, NEVER, Served, ServedWith, blocked};
 use crate::shared::{Shared, line_of, write_refusal};
-use crate::table::command_table::Run;
+use crate::table::command_table::{CommandEntry, Run};
 
 /// What one transaction did for clients that waited.
 #[derive(Default)]
@@ -213,9 +212,7 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
         false => blocked.ask(tx, waiter, standing.nth),
     };
     for request in requests {
-        let (entry, database) = (blocked.entry, blocked.database);
-        let late = Request { entry, args: request.as_args(), database };
-        let result = if let Some(refusal) = refuse_late(server, late) {
+        let result = if let Some(refusal) = refuse_late(server, blocked.entry) {
             answer = ServedWith::Refusal;
             Some(Some(refuse(&refusal, blocked, &mut output)))
         } else {
@@ -268,14 +265,13 @@ fn run_request(
 /// for the first time then, and it may be served by its own clock, with no command that has passed
 /// a gate. Its session sees to its rights, and to what makes it wait.
 #[inline]
-fn refuse_late(server: &Shared, request: Request<'_>) -> Option<Refusal> {
-    let flags = request.entry.spec.flags;
+fn refuse_late(server: &Shared, entry: &CommandEntry) -> Option<Refusal> {
+    let flags = entry.spec.flags;
     let garbage = server.keyspace.lazy_free_queue().bytes();
     let refusals = &server.gates.write_refusals;
     refusals
         .refuse(&server.config, &server.journal, flags, Role::Any)
         .or_else(|| server.memory.budget.refuse_late(&server.config, flags, 0, garbage))
-        .or_else(|| quota::refuse_again(server, request))
 }
 
 /// Writes an error for a waiter; its code.

@@ -26,9 +26,12 @@ fn is_secret(entry: &CommandEntry, args: Args<'_>, index: usize) -> bool {
         Secrets::From(first) => index >= first,
         Secrets::Options { first, options, secret } => {
             let mut next = first;
-            while next < index {
+            while next <= index {
                 let option = options.iter().find(|(word, _)| is(&args[next], word));
                 let Some((word, values)) = option else { return true };
+                if next == index {
+                    return false;
+                }
                 let end = next + values;
                 if end >= args.len() {
                     // A value is missing, so another may stand in the wrong place.

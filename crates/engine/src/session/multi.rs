@@ -225,7 +225,8 @@ impl MultiState {
         self.queue.as_ref().is_some_and(|queue| queue.is_dirty) || self.is_broken()
     }
 
-    /// As `is_broken`; if something is watched and has not changed, the waker is called when it does.
+    /// As `is_broken`; if something is watched and has not changed, the waker is called when it
+    /// does.
     pub fn poll_broken(&self, waker: &Waker) -> bool {
         self.is_queueing()
             && self.watching.as_ref().is_some_and(|watching| watching.watch.poll_broken(waker))

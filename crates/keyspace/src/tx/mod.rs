@@ -349,11 +349,6 @@ impl Tx {
         std::mem::replace(&mut self.options.database, logical)
     }
 
-    /// From now on keys whose time is over are there, or not, and reads are noted, or not.
-    pub fn set_view(&mut self, sees_expired: bool, touches: bool) {
-        (self.options.sees_expired, self.options.touches) = (sees_expired, touches);
-    }
-
     /// The keyspace, for what needs no lock: counts, settings, the clock.
     #[must_use]
     pub fn keyspace(&self) -> &'static Keyspace {

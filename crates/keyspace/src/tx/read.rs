@@ -19,6 +19,11 @@ use crate::refusal::Refusal;
 const TOGETHER: usize = 16;
 
 impl Tx {
+    /// From now on keys whose time is over are there, or not, and reads are noted, or not.
+    pub fn set_view(&mut self, sees_expired: bool, touches: bool) {
+        (self.options.sees_expired, self.options.touches) = (sees_expired, touches);
+    }
+
     /// The entry of a key, as a reading command sees it: counted as a hit or a miss, and its
     /// access noted.
     #[inline]

@@ -1,8 +1,8 @@
 //! Pages of other sites: what they have a browser send is refused.
 //!
 //! Invariants: a request for data that says that another site made it is refused, whatever it asks
-//! for; a request without a password is answered only under a name that no other site can have, so a
-//! name that is pointed at this machine leads nowhere. Plain figures are no data: whoever scrapes
+//! for; a request without a password is answered only under a name that no other site can have, so
+//! a name that is pointed at this machine leads nowhere. Plain figures are no data: whoever scrapes
 //! them may know the server by any name, and is told no names of keys and users then.
 
 use std::net::IpAddr;

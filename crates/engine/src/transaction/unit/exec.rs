@@ -600,14 +600,17 @@ impl Exec {
 
 #[cfg(test)]
 mod tests {
-    use keyspace::TxOptions;
+    use std::sync::Arc;
 
-    use super::*;
+    use keyspace::{Acquisition, Tx, TxOptions};
+    use proto::{Args, Output, OwnedArgs, Resp};
+
+    use super::{Exec, Program, RunsOn, Unit};
     use crate::execute::Resolved;
     use crate::limits::write_refusals::{FEW_REPLICAS, LOG_FAILED};
     use crate::runtime::background::wait_for;
+    use crate::session::multi::MultiQueue;
     use crate::testing;
-    use proto::OwnedArgs;
 
     /// A gate that shuts behind the gates of EXEC, as its locks come, refuses the whole of it.
     #[test]
@@ -621,7 +624,7 @@ mod tests {
             queue.push(entry, words.as_args(), location);
             let mut exec = Exec::of(server, Arc::new(queue), Resp::Two);
             let needs = exec.needs(Args::default(), &[]);
-            let mut locks = keyspace::Acquisition::of_partitions(server.keyspace, needs.partitions);
+            let mut locks = Acquisition::of_partitions(server.keyspace, needs.partitions);
             wait_for(&mut locks);
             reason.inspect(|reason| server.gates.write_refusals.set(*reason, true));
             let internal = TxOptions::internal(0, server.keyspace.clock().now_ms());

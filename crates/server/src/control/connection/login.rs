@@ -40,8 +40,8 @@ const NOT_A_VERSION: Refusal =
     Refusal::error("ERR Protocol version is not an integer or out of range");
 
 const DELAYED_IN_EXEC: Refusal = Refusal::error(
-    "ERR Logins from this address are delayed, as too many have failed: AUTH and HELLO AUTH are not \
-     served within MULTI/EXEC meanwhile",
+    "ERR Logins from this address are delayed, as too many have failed: AUTH and HELLO AUTH are \
+     not served within MULTI/EXEC meanwhile",
 );
 
 const UNKNOWN_VERSION: Refusal = Refusal::error("NOPROTO unsupported protocol version");
