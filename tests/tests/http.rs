@@ -392,8 +392,9 @@ fn idle_connections_keep_nobody_out() {
 
 #[test]
 fn metrics_tell_no_names_to_other_sites() {
-    let (server, port) = start(&[]);
-    tests::watching::say(&mut server.client(), "ACL SETUSER someone on nopass +@all");
+    let (server, port) = start(&["--usage-accounting", "yes"]);
+    let mut client = server.client();
+    tests::watching::say(&mut client, "ACL SETUSER someone on nopass +@all; AUTH someone x; PING");
     let tells = |headers: &str| ask(port, "GET", "/metrics", headers).body.contains("someone");
     assert!(tells("") && !tells("Host: db.example\r\n"));
     for (headers, status) in [

@@ -50,7 +50,7 @@ impl LogWriter {
         let files = self.files.pin_increment(directory).map_err(|error| plain(&error))?;
         if self.is_for_backup {
             // Whatever comes is passed over, until the log is taken back.
-            self.file = None;
+            self.end_file();
         } else {
             let next = self.files.begin(Beginning::Joined);
             let next = next.map_err(|error| {

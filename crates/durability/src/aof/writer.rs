@@ -389,6 +389,12 @@ impl LogWriter {
         }
     }
 
+    /// The log goes on in no file until it has another.
+    pub(super) fn end_file(&mut self) {
+        self.file = None;
+        (self.synced_length, self.begun_length, self.marked) = (0, 0, None);
+    }
+
     /// How much of the present increment are whole batches.
     pub(super) fn length(&self) -> u64 {
         self.file.as_ref().map_or(0, Increment::length)
