@@ -48,6 +48,7 @@ mod cluster_rebalance;
 mod cluster_slot_moves;
 mod cluster_slot_stats;
 mod cluster_tls;
+mod cluster_strays;
 mod cluster_tools;
 mod command;
 mod compaction;

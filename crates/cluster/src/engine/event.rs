@@ -187,6 +187,8 @@ pub enum AdminCommand {
     },
     /// The node has sent slots with all that is in them, and holds its writers.
     Grant {
+    /// There are keys here of these slots of other nodes, which may be nowhere else.
+    ImportStrays(SlotSet),
         /// The slots.
         slots: SlotSet,
         /// The primary that may claim them.

@@ -257,7 +257,7 @@ impl BusDriver {
             }
             Action::ResumeWrites => self.queue(RoleJob::Resume),
             Action::DeleteSlotKeys { slots } => {
-                self.queue(RoleJob::DeleteSlotKeys(slots.iter().map(cluster::Slot::get).collect()));
+                self.queue(RoleJob::DeleteLostKeys(slots.iter().map(cluster::Slot::get).collect()));
             }
             Action::Log { text } => log_notice!(server.log, "{text}"),
         }

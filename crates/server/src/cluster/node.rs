@@ -13,7 +13,7 @@ use base::Random;
 use base::io_error_text::plain;
 use cluster::{
     Action, AdminCommand, AdminError, Cluster, Event, LinkId, MessageType, Moment, NodeId,
-    NodeRecord, NodesFile, Slot,
+    NodeRecord, NodesFile, Slot, SlotSet,
 };
 use config::SaveBehavior;
 use config::settings::{CLUSTER_CONFIG_SAVE_BEHAVIOR, TLS_REPLICATION};
@@ -21,6 +21,7 @@ use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Signal, client_flags};
 use engine::limits::slot_map::SlotMap;
 use engine::observe::pubsub::{MessageBus, Space};
+use engine::reclaim::slots::{forget_copied, note_lost};
 use engine::runtime::background::wait_for;
 use engine::runtime::log::log_warning;
 use engine::session::lost_channels::notify_lost_channels;
@@ -168,9 +169,10 @@ impl ClusterNode {
         }
     }
 
-    /// Slots of other nodes of which there are keys here, left by a move that did not come to its
-    /// end. Only a primary has any.
-    pub(super) fn unowned_slots(&self, server: &Network) -> Vec<PartitionIndex> {
+    /// Slots of other nodes of which there are keys here: those whose keys are copies, left by a
+    /// move that did not come to its end, and those whose keys may be nowhere else. Only a primary
+    /// has any.
+    pub(super) fn stray_slots(&self, server: &Network) -> (Vec<PartitionIndex>, SlotSet) {
         let has_keys = |slot: &Slot| server.keyspace.population(slot.get()) > 0;
         let found = self.with_engine(|cluster| {
             let is_open = |slot: &Slot| cluster.open_slots().any(|(open, _)| open == *slot);
@@ -180,10 +182,12 @@ impl ClusterNode {
                     && cluster.owner(*slot).is_some_and(|owner| owner != me)
                     && !is_open(slot)
             };
-            let slots = Slot::all().filter(is_stray).map(Slot::get);
-            cluster.is_primary().then(|| slots.collect::<Vec<_>>())
+            cluster.is_primary().then(|| Slot::all().filter(is_stray).collect::<Vec<_>>())
         });
-        found.flatten().unwrap_or_default()
+        let is_copy = |slot: &Slot| server.gates.copied_slots.contain(slot.get());
+        let (copied, others): (Vec<Slot>, Vec<Slot>) =
+            found.flatten().unwrap_or_default().into_iter().partition(is_copy);
+        (copied.into_iter().map(Slot::get).collect(), others.into_iter().collect())
     }
 
     /// The port for replicas of a primary: that of TLS where replication goes by TLS.
@@ -249,6 +253,7 @@ impl ClusterNode {
         }
         if let Some(mut core) = self.lock() {
             core.published = generation;
+            forget_copied(server);
         }
         true
     }
@@ -313,6 +318,12 @@ impl NodeCore {
         }
         if !actions.is_empty() {
             // The driver ends with the process.
+        for action in &actions {
+            if let Action::DeleteSlotKeys { slots } = action {
+                // The log is to know by what is in the file that they may go.
+                note_lost(server, &slots.iter().map(Slot::get).collect::<Vec<_>>());
+            }
+        }
             let _ = self.sender.send(DriverRequest::Actions(actions));
         }
     }
