@@ -39,6 +39,8 @@ pub struct GateState {
     pub snapshot_gate: WriteGate,
     /// Shut while the append-only file has no room for what more writes would leave.
     pub log_gate: WriteGate,
+    /// Shut while there is no room for more messages to other nodes of a cluster.
+    pub message_gate: WriteGate,
 }
 
 impl GateState {
@@ -50,11 +52,12 @@ impl GateState {
             quotas: Quotas::default(),
             replica_role: ReplicaRole::default(),
             routing: SlotRouting::default(),
+            copied_slots: CopiedSlots::default(),
             loading: Loading::default(),
             shutdown_request: ShutdownRequest::default(),
-            copied_slots: CopiedSlots::default(),
             snapshot_gate: WriteGate::default(),
             log_gate: WriteGate::default(),
+            message_gate: WriteGate::default(),
         }
     }
 

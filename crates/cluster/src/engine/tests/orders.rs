@@ -3,7 +3,7 @@
 use base::Random;
 
 use super::world::World;
-use crate::engine::{AdminCommand, Event, SetSlotAction};
+use crate::engine::{AdminCommand, PublishedMessage, SetSlotAction};
 use crate::nodes_file::OpenSlot;
 use crate::slots::{Slot, SlotSet};
 
@@ -296,7 +296,7 @@ fn a_message_comes_to_all_nodes_and_a_sharded_one_to_its_shard() {
     for is_sharded in [false, true] {
         world.delivered.clear();
         let (channel, message) = (b"news".to_vec(), b"hello".to_vec());
-        world.feed(1, Event::Publish { channel, message, is_sharded });
+        world.publish(1, PublishedMessage { channel, message, is_sharded });
         world.run_for(1000);
         let mut machines: Vec<usize> = world.delivered.iter().map(|it| it.0).collect();
         machines.sort_unstable();

@@ -10,7 +10,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use base::Random;
 
-use crate::engine::{Action, AdminCommand, Cluster, Event, LinkId, Moment, Settings};
+use crate::engine::{
+    Action, AdminCommand, Cluster, Event, LinkId, Moment, PublishedMessage, Settings,
+};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::message::{Arrival, Limits, PacketReader};
@@ -271,6 +273,14 @@ impl World {
                 let (other, link) = self.wires[wire].from;
                 self.push(self.now, other, Happening::Closed(wire, link));
             }
+    /// Has a machine tell others of a message.
+    pub(super) fn publish(&mut self, machine: usize, published: PublishedMessage) {
+        let (links, bytes) = self.cluster(machine).packet_of(published);
+        for link in links {
+            self.send(machine, link, bytes.clone());
+        }
+    }
+
             return;
         }
         if self.machines[machine].stopped_until > self.now {
