@@ -178,10 +178,16 @@ fn route<'a>(
     if !lane.shared.gates.routing.is_on() {
         return Ok(());
     }
-    let flags = effective_flags(session, entry);
+    let routes = lane.routes();
+    // A program that says that it writes goes where it may, and not only its commands.
+    let is_declared = speaks_for_others(entry.spec.role) && (routes.is_replica || !routes.is_up);
+    let flags = match is_declared {
+        true => declared_flags(lane, session, entry, args),
+        false => effective_flags(session, entry),
+    };
     let request =
         RoutedRequest { server: lane.shared, session, entry, args, known: known(), flags };
-    let refusal = request.refuse(&lane.routes());
+    let refusal = request.refuse(&routes);
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
