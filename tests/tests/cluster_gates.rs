@@ -9,7 +9,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tests::cluster::{Program, ask, ask_by, await_whole, id, meet};
+use tests::cluster::{Program, ask, ask_by, await_whole, id, meet, state};
 use tests::memcached::Connection;
 use tests::render::render;
 use tests::server::{eventually, free_port};
@@ -225,6 +225,52 @@ fn items_are_kept_in_a_database_that_a_cluster_has() {
     let words = ["--cluster-enabled", "yes", "--memcached-port", &port];
     let (_, refused) = Server::refuses(&[&words[..], &["--memcached-database", "1"]].concat());
     assert!(refused.contains("memcached-database 1: there are 1 databases"), "{refused}");
+}
+
+/// Keys that a pattern makes may be on other nodes: what such a SORT would read here is not the
+/// answer.
+#[test]
+fn sort_names_keys_of_its_own_slot_or_none() {
+    const PATTERNS: &[&str] = &[
+        "x", "w_*", "{t}w_*", "?{t}*", "{t}?*", "{t?}*", "w_*{t}", "{t*}", "{}*", "{t}[a]*",
+        "\\\\{t}*", "{t", "{t*", "{t}", "t", "t*", "{t}h*->f", "x->f", "h*->f", "a{t}*", "a{}{t}*",
+        "[{t}*", "}{t}*", "{{t}*", "#", "{t}a*{u}", "{u}{t}*", "\"\"",
+    ];
+    const LINES: &[&str] = &[
+        "SORT {t}none GET w*",
+        "SORT {t}text GET w*",
+        "SORT {t}list BY w* LIMIT 0 0",
+        "SORT {t}list GET w* LIMIT x y",
+        "SORT {t}list LIMIT x 1 GET w*",
+        "SORT {t}list GET w* BOGUS",
+        "SORT {t}list GET w* BY w*",
+        "SORT {t}list BY w* BY nosort",
+        "SORT {t}list GET w* STORE {t}d",
+        "SORT {t}list BY {t}w_* GET # GET {t}w_* STORE {t}d",
+        "LRANGE {t}d 0 -1",
+        "SORT_RO {t}list GET w*",
+        "MULTI",
+        "SORT {t}list GET w*",
+        "EXEC",
+    ];
+    let of_patterns = PATTERNS
+        .iter()
+        .flat_map(|pattern| ["BY", "GET"].map(|word| format!("SORT {{t}}list {word} {pattern}")));
+    let lines: Vec<String> =
+        of_patterns.chain(LINES.iter().map(|line| (*line).to_owned())).collect();
+    let [apus, redis] = [APUS, REDIS82].map(|program| {
+        let node = program.node(&[]);
+        assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+        eventually("the slots are served", || state(&node, "cluster_state") == "ok");
+        let mut client = node.client();
+        for line in ["RPUSH {t}list 2 1 3", "SET {t}text x", "MSET {t}w_1 c {t}w_2 b {t}w_3 a"] {
+            ask_by(&mut client, line);
+        }
+        lines.iter().map(|line| (line.clone(), ask_by(&mut client, line))).collect::<Vec<_>>()
+    });
+    for (ours, theirs) in apus.iter().zip(&redis) {
+        assert_eq!(ours, theirs);
+    }
 }
 
 /// A client that reads from a replica is sent to the primary with whatever may write.
