@@ -280,6 +280,7 @@ impl Cluster {
         self.run_manual_failover();
         self.run_election();
         self.run_replica_migration();
+        self.run_handovers();
         self.update_state();
     }
 
