@@ -9,15 +9,16 @@
 use std::thread;
 use std::time::Duration;
 
-use tests::cluster::{Program, ask, ask_by, id};
+use tests::cluster::{Program, ask, ask_by, await_whole, id, meet, state};
 use tests::memcached::Connection;
 use tests::render::render;
-use tests::server::free_port;
+use tests::server::{eventually, free_port};
 use tests::{Client, Oracle, Server};
 
 use crate::cluster_moves::{Moving, SLOT};
 
 const APUS: Program = Program::Apus;
+const REDIS82: Program = Program::Stock(Oracle::Redis82);
 
 /// A command and so many keys of the slot of `foo`, with values if it takes them.
 fn many(words: &[&str], keys: usize, has_values: bool) -> Vec<String> {
@@ -224,4 +225,102 @@ fn items_are_kept_in_a_database_that_a_cluster_has() {
     let words = ["--cluster-enabled", "yes", "--memcached-port", &port];
     let (_, refused) = Server::refuses(&[&words[..], &["--memcached-database", "1"]].concat());
     assert!(refused.contains("memcached-database 1: there are 1 databases"), "{refused}");
+}
+
+/// Keys that a pattern makes may be on other nodes: what such a SORT would read here is not the
+/// answer.
+#[test]
+fn sort_names_keys_of_its_own_slot_or_none() {
+    const PATTERNS: &[&str] = &[
+        "x", "w_*", "{t}w_*", "?{t}*", "{t}?*", "{t?}*", "w_*{t}", "{t*}", "{}*", "{t}[a]*",
+        "\\\\{t}*", "{t", "{t*", "{t}", "t", "t*", "{t}h*->f", "x->f", "h*->f", "a{t}*", "a{}{t}*",
+        "[{t}*", "}{t}*", "{{t}*", "#", "{t}a*{u}", "{u}{t}*", "\"\"",
+    ];
+    const LINES: &[&str] = &[
+        "SORT {t}none GET w*",
+        "SORT {t}text GET w*",
+        "SORT {t}list BY w* LIMIT 0 0",
+        "SORT {t}list GET w* LIMIT x y",
+        "SORT {t}list LIMIT x 1 GET w*",
+        "SORT {t}list GET w* BOGUS",
+        "SORT {t}list GET w* BY w*",
+        "SORT {t}list BY w* BY nosort",
+        "SORT {t}list GET w* STORE {t}d",
+        "SORT {t}list BY {t}w_* GET # GET {t}w_* STORE {t}d",
+        "LRANGE {t}d 0 -1",
+        "SORT_RO {t}list GET w*",
+        "MULTI",
+        "SORT {t}list GET w*",
+        "EXEC",
+    ];
+    let of_patterns = PATTERNS
+        .iter()
+        .flat_map(|pattern| ["BY", "GET"].map(|word| format!("SORT {{t}}list {word} {pattern}")));
+    let lines: Vec<String> =
+        of_patterns.chain(LINES.iter().map(|line| (*line).to_owned())).collect();
+    let [apus, redis] = [APUS, REDIS82].map(|program| {
+        let node = program.node(&[]);
+        assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+        eventually("the slots are served", || state(&node, "cluster_state") == "ok");
+        let mut client = node.client();
+        for line in ["RPUSH {t}list 2 1 3", "SET {t}text x", "MSET {t}w_1 c {t}w_2 b {t}w_3 a"] {
+            ask_by(&mut client, line);
+        }
+        lines.iter().map(|line| (line.clone(), ask_by(&mut client, line))).collect::<Vec<_>>()
+    });
+    for (ours, theirs) in apus.iter().zip(&redis) {
+        assert_eq!(ours, theirs);
+    }
+}
+
+/// A client that reads from a replica is sent to the primary with whatever may write.
+#[test]
+fn programs_that_may_write_are_sent_from_a_replica_to_its_primary() {
+    const LINES: &[&str] = &[
+        "READONLY",
+        "GET foo",
+        "EVAL \"#!lua\nreturn redis.call('GET', KEYS[1])\" 1 foo",
+        "EVAL \"#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])\" 1 foo",
+        "EVAL_RO \"return redis.call('GET', KEYS[1])\" 1 foo",
+        "EVAL \"return redis.call('GET', KEYS[1])\" 1 foo",
+        "EVAL \"#!lua\nreturn 1\" 0",
+        "FCALL f 1 foo",
+        "FCALL_RO f 1 foo",
+        "FCALL g 1 foo",
+        "FCALL_RO g 1 foo",
+        "MULTI",
+        "EVAL \"#!lua\nreturn redis.call('GET', KEYS[1])\" 1 foo",
+        "EXEC",
+        "MULTI",
+        "FCALL g 1 foo",
+        "EXEC",
+        "READWRITE",
+        "FCALL g 1 foo",
+    ];
+    const LIBRARY: &str = "#!lua name=library\n\
+        redis.register_function('f', function(keys) return redis.call('GET', keys[1]) end)\n\
+        redis.register_function{function_name='g', flags={'no-writes'}, \
+        callback=function(keys) return redis.call('GET', keys[1]) end}";
+    let [apus, redis] = [APUS, REDIS82].map(|program| {
+        let nodes = [program.node(&[]), program.node(&[])];
+        assert_eq!(ask(&nodes[0], "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+        meet(&nodes[1], &nodes[0]);
+        await_whole(&nodes.each_ref(), 2);
+        assert_eq!(ask(&nodes[1], &format!("CLUSTER REPLICATE {}", id(&nodes[0]))), "OK");
+        nodes[0].client().call(&["FUNCTION", "LOAD", LIBRARY]);
+        nodes[0].client().call(&["SET", "foo", "value"]);
+        let mut client = nodes[1].client();
+        assert_eq!(ask_by(&mut client, "READONLY"), "OK");
+        eventually("the data have come", || {
+            ask_by(&mut client, "GET foo") == "\"value\""
+                && ask_by(&mut client, "FUNCTION LIST").contains("library")
+        });
+        let port = nodes[0].port().to_string();
+        let said = |line: &&str| ask_by(&mut client, line).replace(&port, "PORT");
+        LINES.iter().map(said).collect::<Vec<_>>()
+    });
+    for (index, (ours, theirs)) in apus.iter().zip(&redis).enumerate() {
+        assert_eq!(ours, theirs, "{}", LINES[index]);
+    }
+    assert!(apus[2].contains("MOVED"), "{}", apus[2]);
 }

@@ -22,7 +22,7 @@ mod slots;
 
 pub use engine::{
     Action, AdminCommand, AdminError, Cluster, Event, FailoverMode, LinkId, Millis, Moment,
-    SetSlotAction, Settings,
+    PublishedMessage, SetSlotAction, Settings,
 };
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};

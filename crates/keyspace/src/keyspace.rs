@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use base::hash::KeyHasher;
-use base::hash_slot::hash_slot;
 use base::time::{Clock, UnixMillis};
 use structs::prefetch;
 
@@ -90,7 +89,7 @@ pub struct Keyspace {
     lot: ParkingLot,
     world: World,
     hasher: KeyHasher,
-    by_hash_slot: bool,
+    pub(crate) by_hash_slot: bool,
     clock: Clock,
     counters: Counters,
     databases: Databases,
@@ -258,12 +257,6 @@ impl Keyspace {
     pub fn locate(&self, key: &[u8]) -> Location {
         let hash = self.hasher.hash(key);
         if self.by_hash_slot { Self::locate_by_slot(key, hash) } else { Location::of_hash(hash) }
-    }
-
-    /// Slots are as many as partitions; the hash says where in there, as slots can be guessed.
-    #[cold]
-    fn locate_by_slot(key: &[u8], hash: u64) -> Location {
-        Location::new(hash_slot(key) % PARTITIONS as PartitionIndex, hash)
     }
 
     /// Where a key belongs, which may have been located before.

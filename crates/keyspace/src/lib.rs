@@ -19,6 +19,7 @@ mod demand;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
 mod entry;
 mod ghost_list;
+mod hash_slots;
 mod hooks;
 mod importing;
 mod keyspace;

@@ -1,10 +1,11 @@
-//! What files say of a key that Redis has no words for: the flags that memcached's clients keep
-//! with a string, and that a key is never evicted.
+//! What files say of keys that Redis has no words for: the flags that memcached's clients keep with
+//! a string, that a key is never evicted, and the slots whose keys are copies.
 //!
 //! In a snapshot a note comes before the entry, among commands an ECHO: what reads notes and
 //! commands of Redis passes over both. Invariants: a note is about the entry behind it, flags
-//! among commands are about the SET right behind them, what is said of sticking names its key;
-//! whatever else such a note or word says is nothing.
+//! among commands are about the SET right behind them, what is said of sticking names its key, and
+//! what is said of slots takes the place of what was said before; whatever else such a note or word
+//! says is nothing.
 
 use proto::Args;
 
@@ -13,6 +14,10 @@ pub(crate) const FLAGS: &str = "memcached-flags";
 
 /// The name of the note in a snapshot before a key that is never evicted.
 pub(crate) const STICKY: &str = "apus-sticky";
+
+/// The name of the note in a snapshot, and what its ECHO begins with, of the slots whose keys are
+/// copies.
+pub const COPIED_SLOTS: &str = "apus-copied-slots";
 
 /// What the ECHOs begin with of a key that is not evicted, or may be again.
 const STICK: &str = "apus-stick";
@@ -25,6 +30,8 @@ pub enum EntryNote<'a> {
     Flags(u32),
     /// Whether a key is never evicted from now on.
     Sticks(&'a [u8], bool),
+    /// Of these slots alone the keys are copies of what other nodes have.
+    CopiedSlots(&'a [u8]),
 }
 
 impl<'a> EntryNote<'a> {
@@ -47,6 +54,7 @@ impl<'a> EntryNote<'a> {
             Self::Flags(flags) => format!("{FLAGS}={flags}").into_bytes(),
             Self::Sticks(key, true) => [STICK.as_bytes(), b"=", key].concat(),
             Self::Sticks(key, false) => [UNSTICK.as_bytes(), b"=", key].concat(),
+            Self::CopiedSlots(slots) => [COPIED_SLOTS.as_bytes(), b"=", slots].concat(),
         }
     }
 
@@ -59,6 +67,7 @@ impl<'a> EntryNote<'a> {
             FLAGS => parse_flags(what).map(Self::Flags),
             STICK => Some(Self::Sticks(what, true)),
             UNSTICK => Some(Self::Sticks(what, false)),
+            COPIED_SLOTS => Some(Self::CopiedSlots(what)),
             _ => None,
         }
     }
@@ -82,6 +91,8 @@ mod tests {
             EntryNote::Sticks(key, true),
             EntryNote::Sticks(key, false),
             EntryNote::Sticks(b"", true),
+            EntryNote::CopiedSlots(b"1-3,7-7"),
+            EntryNote::CopiedSlots(b""),
         ] {
             assert_eq!(EntryNote::parse(&note.word()), Some(note));
         }

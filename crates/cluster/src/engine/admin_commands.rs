@@ -24,6 +24,7 @@ impl Cluster {
             AdminCommand::SetSlot { slot, change, has_keys } => {
                 self.set_slot(*slot, *change, *has_keys)
             }
+            AdminCommand::ImportStrays(slots) => self.import_strays(slots),
             AdminCommand::Grant { slots, to } => self.grant(slots, *to),
             AdminCommand::Withdraw(slots) => {
                 self.withdraw(slots);

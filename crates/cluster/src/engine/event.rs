@@ -73,15 +73,17 @@ pub enum Event {
         /// The offset.
         offset: u64,
     },
-    /// A client here has published a message.
-    Publish {
-        /// The channel.
-        channel: Vec<u8>,
-        /// The message.
-        message: Vec<u8>,
-        /// Whether the channel is a sharded one.
-        is_sharded: bool,
-    },
+}
+
+/// A message that a client here has published.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PublishedMessage {
+    /// The channel.
+    pub channel: Vec<u8>,
+    /// The message.
+    pub message: Vec<u8>,
+    /// Whether the channel is a sharded one.
+    pub is_sharded: bool,
 }
 
 /// An order to the driver.
@@ -185,6 +187,8 @@ pub enum AdminCommand {
         /// Whether there are keys of the slot here.
         has_keys: bool,
     },
+    /// There are keys here of these slots of other nodes, which may be nowhere else.
+    ImportStrays(SlotSet),
     /// The node has sent slots with all that is in them, and holds its writers.
     Grant {
         /// The slots.

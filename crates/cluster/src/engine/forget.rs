@@ -5,6 +5,7 @@
 use super::admin_error::AdminError;
 use super::event::Millis;
 use super::node::{Node, Role};
+use super::slot_handover::Handovers;
 use super::{Cluster, Save};
 use crate::id::{NodeId, ShardId};
 use crate::nodes_file::OpenSlot;
@@ -95,6 +96,7 @@ impl Cluster {
         }
         self.forget_failover();
         self.open.clear();
+        self.handovers = Handovers::default();
         for id in self.others() {
             self.forget(id);
         }

@@ -39,7 +39,8 @@ use base::Random;
 pub use self::admin_error::AdminError;
 use self::election::Election;
 pub use self::event::{
-    Action, AdminCommand, Event, FailoverMode, LinkId, Millis, Moment, SetSlotAction,
+    Action, AdminCommand, Event, FailoverMode, LinkId, Millis, Moment, PublishedMessage,
+    SetSlotAction,
 };
 use self::handshake::Handshake;
 use self::links::Links;
@@ -157,9 +158,6 @@ impl Cluster {
                 self.advance_manual();
             }
             Event::WritesPaused { offset } => self.writes_paused(offset),
-            Event::Publish { channel, message, is_sharded } => {
-                self.publish(channel, message, is_sharded);
-            }
         }
         self.finish()
     }
@@ -282,6 +280,7 @@ impl Cluster {
         self.run_manual_failover();
         self.run_election();
         self.run_replica_migration();
+        self.run_handovers();
         self.update_state();
     }
 

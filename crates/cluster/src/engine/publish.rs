@@ -4,13 +4,14 @@
 //! one stays in its shard.
 
 use super::Cluster;
+use super::event::{LinkId, PublishedMessage};
 use crate::message::{Body, write_packet};
 
-use super::event::Action;
-
 impl Cluster {
-    /// Tells other nodes of a message that a client here has published.
-    pub(super) fn publish(&mut self, channel: Vec<u8>, message: Vec<u8>, is_sharded: bool) {
+    /// The packet of a message, and the links by which it goes. Of messages there may be very many:
+    /// they are no events, and change nothing here.
+    pub fn packet_of(&self, published: PublishedMessage) -> (Vec<LinkId>, Vec<u8>) {
+        let PublishedMessage { channel, message, is_sharded } = published;
         let shard = self.own().shard;
         let others = self
             .nodes
@@ -21,16 +22,13 @@ impl Cluster {
         });
         let links: Vec<_> = links.collect();
         if links.is_empty() {
-            return;
+            return (links, Vec::new());
         }
         let body = if is_sharded {
             Body::PublishShard { channel, message }
         } else {
             Body::Publish { channel, message }
         };
-        let bytes = write_packet(&self.header(false), &body);
-        for link in links {
-            self.actions.push(Action::Send { link, bytes: bytes.clone() });
-        }
+        (links, write_packet(&self.header(false), &body))
     }
 }

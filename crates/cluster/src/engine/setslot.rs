@@ -8,7 +8,7 @@ use super::event::SetSlotAction;
 use super::{Cluster, Save};
 use crate::id::NodeId;
 use crate::nodes_file::OpenSlot;
-use crate::slots::Slot;
+use crate::slots::{Slot, SlotSet};
 
 impl Cluster {
     /// CLUSTER SETSLOT.
@@ -40,6 +40,20 @@ impl Cluster {
                     return Err(AdminError::SlotHasKeys(slot));
                 }
                 self.assign(slot, id, has_keys);
+            }
+        }
+        self.save(Save::Synced);
+        Ok(())
+    }
+
+    /// Slots of others become ones that come here from their owners.
+    pub(super) fn import_strays(&mut self, slots: &SlotSet) -> Result<(), AdminError> {
+        if !self.is_primary() {
+            return Err(AdminError::OnlyPrimaries);
+        }
+        for slot in slots.iter() {
+            if let Some(owner) = self.owner(slot).filter(|owner| *owner != self.me) {
+                self.open.entry(slot).or_insert(OpenSlot::Importing(owner));
             }
         }
         self.save(Save::Synced);

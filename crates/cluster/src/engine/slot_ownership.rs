@@ -42,6 +42,8 @@ impl Cluster {
         let gone = self.handovers.claimed_from(claimer, self.now());
         let claimed = &claimed.minus(&importing).minus(&gone);
         let granted = self.handovers.granted_to(claimer);
+        // What was granted is taken, also of slots that are this node's no more.
+        self.handovers.withdraw(&granted.and(claimed));
         let mut gained = claimed.clone();
         for node in self.nodes.values() {
             gained = gained.minus(&node.slots);

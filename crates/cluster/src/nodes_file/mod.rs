@@ -24,6 +24,9 @@ pub struct NodesFile {
     pub current_epoch: u64,
     /// The epoch of the last vote.
     pub last_vote_epoch: u64,
+    /// Slots that the node lets others claim, and has not heard of since. A variable of ours, which
+    /// real servers pass over.
+    pub granted: Vec<(NodeId, SlotSet)>,
 }
 
 /// One node.

@@ -64,6 +64,7 @@ impl NodesFile {
             match pair[0] {
                 "currentEpoch" => self.current_epoch = number()?,
                 "lastVoteEpoch" => self.last_vote_epoch = number()?,
+                "granted" => self.granted.push(grant(pair[1])?),
                 _ => {}
             }
         }
@@ -100,6 +101,15 @@ impl NodesFile {
         }
         Ok(())
     }
+}
+
+/// A node, and the ranges of slots that it may claim.
+fn grant(text: &str) -> Result<(NodeId, SlotSet), &'static str> {
+    let (id, ranges) = text.split_once(':').ok_or("a grant without slots")?;
+    let id = NodeId::parse(id.as_bytes()).ok_or("not the id of a node")?;
+    let mut slots = SlotSet::empty();
+    ranges.split(',').try_for_each(|range| take_range(&mut slots, range))?;
+    Ok((id, slots))
 }
 
 fn record(fields: &[&str], is_tls: bool) -> Result<NodeRecord, &'static str> {
@@ -212,7 +222,6 @@ fn take_aux(aux: &mut AuxFields, name: &str, value: &str) -> Result<(), &'static
 }
 
 fn take_slots(node: &mut NodeRecord, word: &str) -> Result<(), &'static str> {
-    let slot = |text: &str| text.parse().ok().and_then(Slot::new).ok_or("not a slot");
     if let Some(open) = word.strip_prefix('[').and_then(|word| word.strip_suffix(']')) {
         let id = |text: &str| NodeId::parse(text.as_bytes()).ok_or("not the id of a node");
         let (number, state) = match (open.split_once("->-"), open.split_once("-<-")) {
@@ -226,10 +235,18 @@ fn take_slots(node: &mut NodeRecord, word: &str) -> Result<(), &'static str> {
         node.open_slots.push((slot(number)?, state));
         return Ok(());
     }
+    take_range(&mut node.slots, word)
+}
+
+fn take_range(slots: &mut SlotSet, word: &str) -> Result<(), &'static str> {
     let (first, last) = word.split_once('-').unwrap_or((word, word));
     let (first, last) = (slot(first)?, slot(last)?);
     for number in first.get()..=last.get() {
-        node.slots.insert(Slot::new(number).expect("between two slots there are only slots"));
+        slots.insert(Slot::new(number).expect("between two slots there are only slots"));
     }
     Ok(())
+}
+
+fn slot(text: &str) -> Result<Slot, &'static str> {
+    text.parse().ok().and_then(Slot::new).ok_or("not a slot")
 }

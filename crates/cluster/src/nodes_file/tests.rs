@@ -60,6 +60,9 @@ fn a_file_that_says_nothing_clear_is_refused() {
         (format!("{own}vars currentEpoch x\n"), "an epoch that is no number"),
         (format!("{own}vars currentEpoch 281474976710657\n"), "an epoch out of range"),
         (format!("{own}vars lastVoteEpoch 18446744073709551615\n"), "an epoch out of range"),
+        (format!("{own}vars granted {A}\n"), "a grant without slots"),
+        (format!("{own}vars granted {A}:\n"), "not a slot"),
+        (format!("{own}vars granted x:1\n"), "not the id of a node"),
         (String::new(), "not exactly one node is myself"),
         (line(A, "master", ""), "not exactly one node is myself"),
         (own.clone() + &line(B, "myself,master", ""), "not exactly one node is myself"),
@@ -129,7 +132,12 @@ fn drawn(seed: u64) -> NodesFile {
             open_slots: if index == 0 { open.to_vec() } else { Vec::new() },
         }
     });
-    NodesFile { nodes: nodes.collect(), current_epoch: 100, last_vote_epoch: random.below(100) }
+    let nodes = nodes.collect();
+    let granted = match some(&mut random) {
+        true => vec![(ids[0], [3, 4, 9].into_iter().filter_map(Slot::new).collect())],
+        false => Vec::new(),
+    };
+    NodesFile { nodes, current_epoch: 100, last_vote_epoch: random.below(100), granted }
 }
 
 proptest! {

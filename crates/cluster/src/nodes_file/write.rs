@@ -21,10 +21,16 @@ impl NodesFile {
         put(
             &mut text,
             format_args!(
-                "vars currentEpoch {} lastVoteEpoch {}\n",
+                "vars currentEpoch {} lastVoteEpoch {}",
                 self.current_epoch, self.last_vote_epoch
             ),
         );
+        for (id, slots) in &self.granted {
+            let mut ranges = String::new();
+            put_slots(slots, &mut ranges);
+            put(&mut text, format_args!(" granted {id}:{}", ranges.trim_start().replace(' ', ",")));
+        }
+        text.push('\n');
         text
     }
 }

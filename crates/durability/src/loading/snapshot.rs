@@ -15,6 +15,7 @@ use engine::runtime::log::{log_notice, log_warning};
 use engine::scripting;
 use engine::shared::Shared;
 use keyspace::Tx;
+use persist::entry_notes::COPIED_SLOTS;
 use persist::rdb::file::{
     Batch, BuiltEntry, Damage, End, FileError, Gatherer, Rules, Sink, read_file,
 };
@@ -42,6 +43,8 @@ pub struct SnapshotOrigin {
     pub offset: Option<u64>,
     /// `repl-stream-db`, if one is selected there.
     pub database: Option<u32>,
+    /// The slots of a cluster whose keys are copies.
+    pub copied_slots: Vec<u8>,
 }
 
 impl SnapshotOrigin {
@@ -59,6 +62,7 @@ impl SnapshotOrigin {
             b"repl-offset" => {
                 self.offset = parse_u64(text).filter(|offset| *offset < i64::MAX as u64);
             }
+            _ if *name == *COPIED_SLOTS.as_bytes() => self.copied_slots = text.to_vec(),
             b"repl-stream-db" => {
                 self.database = parse_u64(text).and_then(|it| u32::try_from(it).ok());
             }
@@ -103,6 +107,9 @@ pub(crate) fn load_to(
     // What went wrong on another thread is why reading ended.
     let counts = threads.finish()?;
     let end = result?;
+    if place == LoadPlace::Here {
+        server.gates.copied_slots.replace(&origin.copied_slots);
+    }
     report_loaded(server, counts, &end);
     Ok(LoadedSnapshot { end, origin, libraries })
 }
@@ -118,6 +125,7 @@ pub fn load_within(
     let (place, on_expired) = (LoadPlace::Here, OnExpired::Kept);
     let mut sink = SnapshotReading::new(server, on_duplicate, place, on_expired, placer);
     let end = read_file(file, rules(server), &mut sink)?;
+    server.gates.copied_slots.replace(&sink.origin.copied_slots);
     report_loaded(server, sink.placer.counts(), &end);
     Ok(end)
 }

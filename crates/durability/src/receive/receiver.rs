@@ -270,6 +270,7 @@ impl Receiver {
         tx.exchange_all().expect("it has the world");
         // Before anybody may lead.
         self.select(&loaded.origin);
+        server.gates.copied_slots.replace(&loaded.origin.copied_slots);
         loading::forget_beside_keys(server, tx).expect("no client asks");
         for code in &loaded.libraries {
             if let Err(why) = snapshot::take_library(server, code, OnDuplicate::Replaced) {

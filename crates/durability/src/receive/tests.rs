@@ -169,8 +169,12 @@ impl Rig {
 fn what_a_primary_has_takes_the_place_of_what_was_there() {
     let primary = primary();
     let (sent, theirs) = (snapshot_of(primary), data_of(primary));
-    let origin =
-        SnapshotOrigin { id: Some(NOTES[1].1.into()), offset: Some(4711), database: Some(3) };
+    let origin = SnapshotOrigin {
+        id: Some(NOTES[1].1.into()),
+        offset: Some(4711),
+        database: Some(3),
+        ..SnapshotOrigin::default()
+    };
     for (mode, seed) in MODES.into_iter().flat_map(|mode| (0..3).map(move |seed| (mode, seed))) {
         let rig = Rig::new(mode);
         rig.push(&sent, &mut Random::from_seed(seed));

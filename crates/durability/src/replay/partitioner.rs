@@ -221,6 +221,8 @@ impl Partitioner {
                 partitions.push(partition);
                 return Reach::Share(share_of(partition, self.shares));
             }
+            // Told in its place among the units that its slots are of.
+            Some(EntryNote::CopiedSlots(_)) => return Reach::Several,
             None => {}
         }
         self.state.flags = 0;

@@ -310,6 +310,7 @@ impl<'s> Replayer<'s> {
     fn take_note(&mut self, note: &EntryNote<'_>) {
         match *note {
             EntryNote::Flags(flags) => self.flags = flags,
+            EntryNote::CopiedSlots(slots) => self.server.gates.copied_slots.replace(slots),
             EntryNote::Sticks(key, is_sticky) => {
                 self.unit.tx.set_sticky(key, is_sticky).expect("its key is granted");
                 if self.stream.is_none() {

@@ -128,6 +128,8 @@ struct AtCut {
     sizes: Vec<(usize, usize, usize)>,
     /// Where the data stand in a stream, if they do.
     history: Option<SavedHistory>,
+    /// The slots of a cluster whose keys are copies.
+    copied_slots: String,
 }
 
 impl Snapshots {
@@ -384,7 +386,8 @@ impl Snapshot {
         }
         failpoint::point();
         let history = server.journal.history();
-        AtCut { walk: Arc::clone(walk), libraries, sizes, history }
+        let copied_slots = server.gates.copied_slots.text();
+        AtCut { walk: Arc::clone(walk), libraries, sizes, history, copied_slots }
     }
 
     fn has_keys(&self) -> bool {
@@ -397,12 +400,15 @@ impl Snapshot {
 
     /// What the snapshot begins with.
     fn head(&self, at_cut: &AtCut) -> Chunk {
-        let AtCut { libraries, sizes, history, .. } = at_cut;
+        let AtCut { libraries, sizes, history, copied_slots, .. } = at_cut;
         let mut head = ChunkWriter::new(self.options());
         if let Some(SavedHistory { id, offset, database, .. }) = history {
             head.note("repl-stream-db", &database.to_string());
             head.note("repl-id", &id.to_string());
             head.note("repl-offset", &offset.to_string());
+        }
+        if self.has_keys() && !copied_slots.is_empty() {
+            head.copied_slots(copied_slots);
         }
         let libraries = libraries.libraries().filter(|_| self.has_functions());
         libraries.for_each(|loaded| head.library(loaded.library.source()));

@@ -178,10 +178,16 @@ fn route<'a>(
     if !lane.shared.gates.routing.is_on() {
         return Ok(());
     }
-    let flags = effective_flags(session, entry);
+    let routes = lane.routes();
+    // A program that says that it writes goes where it may, and not only its commands.
+    let is_declared = speaks_for_others(entry.spec.role) && (routes.is_replica || !routes.is_up);
+    let flags = match is_declared {
+        true => declared_flags(lane, session, entry, args),
+        false => effective_flags(session, entry),
+    };
     let request =
         RoutedRequest { server: lane.shared, session, entry, args, known: known(), flags };
-    let refusal = request.refuse(&lane.routes());
+    let refusal = request.refuse(&routes);
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
@@ -288,12 +294,19 @@ fn quotas(request: GateRequest<'_>) -> GateResult {
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
-/// What has no room for what writes would leave behind.
+/// What has no room for what commands would leave behind: writes, and messages to other nodes. The
+/// latter are held here alone: of what a program publishes in its middle, and of what had begun,
+/// the bus has a bound of its own.
 #[inline]
 fn backpressure(server: &'static Shared, effective: Flags) -> GateResult {
-    match closed_gate(server) {
-        Some(gate) if may_write(effective) => Err(GateError::Wait(Suspension::Backpressure(gate))),
-        _ => Ok(()),
+    let of_writes = closed_gate(server).filter(|_| may_write(effective));
+    let of_messages = || {
+        let gate = &server.gates.message_gate;
+        Some(gate).filter(|gate| gate.is_closed() && effective.has(Flags::MAY_REPLICATE))
+    };
+    match of_writes.or_else(of_messages) {
+        Some(gate) => Err(GateError::Wait(Suspension::Backpressure(gate))),
+        None => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use keyspace::Keyspace;
 
+use crate::limits::copied_slots::CopiedSlots;
 use crate::limits::loading::Loading;
 use crate::limits::long_running::LongRunning;
 use crate::limits::pause::Pause;
@@ -28,6 +29,8 @@ pub struct GateState {
     pub replica_role: ReplicaRole,
     /// Which node of a cluster serves what; no cluster without a table.
     pub routing: SlotRouting,
+    /// The slots whose keys may be dropped here once others serve them.
+    pub copied_slots: CopiedSlots,
     /// Whether data are being loaded, and how far that is.
     pub loading: Loading,
     /// Whether the process is about to end.
@@ -36,6 +39,8 @@ pub struct GateState {
     pub snapshot_gate: WriteGate,
     /// Shut while the append-only file has no room for what more writes would leave.
     pub log_gate: WriteGate,
+    /// Shut while there is no room for more messages to other nodes of a cluster.
+    pub message_gate: WriteGate,
 }
 
 impl GateState {
@@ -47,10 +52,12 @@ impl GateState {
             quotas: Quotas::default(),
             replica_role: ReplicaRole::default(),
             routing: SlotRouting::default(),
+            copied_slots: CopiedSlots::default(),
             loading: Loading::default(),
             shutdown_request: ShutdownRequest::default(),
             snapshot_gate: WriteGate::default(),
             log_gate: WriteGate::default(),
+            message_gate: WriteGate::default(),
         }
     }
 

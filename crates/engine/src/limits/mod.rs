@@ -6,6 +6,7 @@ pub mod access;
 pub mod auth_failures;
 pub mod budget;
 pub mod clock_renewal_state;
+pub mod copied_slots;
 pub mod defrag_state;
 pub mod eviction_observer;
 pub mod evictor;

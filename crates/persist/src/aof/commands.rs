@@ -38,6 +38,12 @@ pub(crate) fn write_select(out: &mut Writer, database: usize) {
     out.flush_if_large();
 }
 
+/// Tells the slots whose keys are copies.
+pub(crate) fn write_copied_slots(out: &mut Writer, slots: &str) {
+    let note = EntryNote::CopiedSlots(slots.as_bytes());
+    write_command(out, &[EntryNote::COMMAND, &note.word()]);
+}
+
 /// Tells a library of functions.
 pub(crate) fn write_library(out: &mut Writer, code: &[u8]) {
     write_command(out, &[FUNCTION, LOAD, code]);

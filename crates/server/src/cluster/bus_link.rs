@@ -2,12 +2,15 @@
 //! packets.
 //!
 //! The peer may be hostile. Invariants: what waits to be sent and what has come of a packet that is
-//! not whole are bounded; news of a link waits until the driver has taken that before it.
+//! not whole are bounded; news of a link waits until the driver has taken that before it. What the
+//! node itself has to say never waits behind what clients publish.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use base::io_error_text::plain;
@@ -35,6 +38,15 @@ const CHUNK: usize = 16 << 10;
 /// What may wait to be sent where `cluster-link-sendbuf-limit` says nothing.
 const QUEUED_MAX: usize = 256 << 20;
 
+/// Messages wait for a link that has more to send, as long as it sends anything.
+const BEHIND_ABOVE: usize = 16 << 20;
+
+/// A link that has sent nothing for so many ticks is waited for no more.
+const STUCK_TICKS: u32 = 10;
+
+/// Packets up to this size together are written at once.
+const GATHERED: usize = 64 << 10;
+
 /// A packet may gossip about so many nodes.
 const GOSSIP_MAX: usize = 16_384;
 
@@ -47,11 +59,34 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 type LinkReader = Box<dyn AsyncRead + Send + Unpin>;
 type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
+/// What is sent.
+pub(super) enum BusPacket {
+    /// What the node has to say.
+    Order(Vec<u8>),
+    /// What a client has published.
+    Message(Arc<[u8]>),
+}
+
 /// The driver's end of a link, which ends with it.
 pub(super) struct BusLink {
-    queue: mpsc::UnboundedSender<Vec<u8>>,
+    queue: BusQueue,
     pub(super) figures: Arc<LinkFigures>,
     tasks: Vec<AbortHandle>,
+    /// What was sent at the last tick, and since how many ticks that is no more though some waits.
+    written: u64,
+    stuck_ticks: u32,
+}
+
+/// What waits to be sent, at the driver's end.
+struct BusQueue {
+    orders: mpsc::UnboundedSender<Vec<u8>>,
+    messages: mpsc::UnboundedSender<Arc<[u8]>>,
+}
+
+/// The same at the end of the task that writes.
+struct BusQueueReader {
+    orders: mpsc::UnboundedReceiver<Vec<u8>>,
+    messages: mpsc::UnboundedReceiver<Arc<[u8]>>,
 }
 
 impl Drop for BusLink {
@@ -68,7 +103,7 @@ impl BusLink {
         to: SocketAddr,
         news: mpsc::Sender<LinkEvent>,
     ) -> Self {
-        let (queue, packets) = mpsc::unbounded_channel();
+        let (queue, packets) = bus_queue();
         let figures = figures(server);
         let told = Arc::clone(&figures);
         let task = tokio::spawn(async move {
@@ -85,7 +120,7 @@ impl BusLink {
             let _ended = EndsWith(writer.abort_handle());
             read(server, link, input, &news).await;
         });
-        Self { queue, figures, tasks: vec![task.abort_handle()] }
+        Self { queue, figures, tasks: vec![task.abort_handle()], written: 0, stuck_ticks: 0 }
     }
 
     /// Takes a link over that a peer has opened.
@@ -95,7 +130,7 @@ impl BusLink {
         stream: TcpStream,
         news: mpsc::Sender<LinkEvent>,
     ) -> Self {
-        let (queue, packets) = mpsc::unbounded_channel();
+        let (queue, packets) = bus_queue();
         let figures = figures(server);
         let told = Arc::clone(&figures);
         let task = tokio::spawn(async move {
@@ -106,14 +141,15 @@ impl BusLink {
             let _ended = EndsWith(writer.abort_handle());
             read(server, link, input, &news).await;
         });
-        Self { queue, figures, tasks: vec![task.abort_handle()] }
+        Self { queue, figures, tasks: vec![task.abort_handle()], written: 0, stuck_ticks: 0 }
     }
 
     /// Sends a packet; `false` where too much waits already.
-    pub(super) fn send(&self, server: &Network, bytes: Vec<u8>) -> bool {
+    pub(super) fn send(&self, server: &Network, packet: BusPacket) -> bool {
         let configured = server.config.get(CLUSTER_LINK_SENDBUF_LIMIT);
         let most = if configured == 0 { QUEUED_MAX } else { configured };
-        let queued = self.figures.queued.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+        let len = packet.bytes().len();
+        let queued = self.figures.queued.fetch_add(len, Ordering::Relaxed) + len;
         if queued > most {
             log_warning!(
                 server.log,
@@ -123,8 +159,60 @@ impl BusLink {
             return false;
         }
         // The writer of a link that is lost takes nothing more, which its reader tells.
-        let _ = self.queue.send(bytes);
+        match packet {
+            BusPacket::Order(bytes) => drop(self.queue.orders.send(bytes)),
+            BusPacket::Message(bytes) => drop(self.queue.messages.send(bytes)),
+        }
         true
+    }
+
+    /// Looks, at each tick, whether the link sends what it has to.
+    pub(super) fn note_progress(&mut self) {
+        let written = self.figures.written.load(Ordering::Relaxed);
+        let waits = self.figures.queued.load(Ordering::Relaxed) > 0;
+        let is_stuck = waits && written == self.written;
+        self.stuck_ticks = if is_stuck { self.stuck_ticks.saturating_add(1) } else { 0 };
+        self.written = written;
+    }
+
+    /// Whether messages are to wait for the link.
+    pub(super) fn is_behind(&self) -> bool {
+        self.stuck_ticks < STUCK_TICKS && self.figures.queued.load(Ordering::Relaxed) > BEHIND_ABOVE
+    }
+}
+
+impl BusPacket {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Order(bytes) => bytes,
+            Self::Message(bytes) => bytes,
+        }
+    }
+}
+
+fn bus_queue() -> (BusQueue, BusQueueReader) {
+    let (orders, coming_orders) = mpsc::unbounded_channel();
+    let (messages, coming_messages) = mpsc::unbounded_channel();
+    let reader = BusQueueReader { orders: coming_orders, messages: coming_messages };
+    (BusQueue { orders, messages }, reader)
+}
+
+impl BusQueueReader {
+    /// The next packet; none when the driver's end is gone.
+    async fn next(&mut self) -> Option<BusPacket> {
+        poll_fn(|cx| {
+            if let Poll::Ready(order) = self.orders.poll_recv(cx) {
+                return Poll::Ready(order.map(BusPacket::Order));
+            }
+            self.messages.poll_recv(cx).map(|message| message.map(BusPacket::Message))
+        })
+        .await
+    }
+
+    /// The next packet that is there already.
+    fn try_next(&mut self) -> Option<BusPacket> {
+        let order = self.orders.try_recv().ok().map(BusPacket::Order);
+        order.or_else(|| self.messages.try_recv().ok().map(BusPacket::Message))
     }
 }
 
@@ -183,17 +271,54 @@ fn encrypted(stream: Box<TlsStream>) -> (LinkReader, LinkWriter) {
     (Box::new(input), Box::new(output))
 }
 
-async fn write(
-    mut output: LinkWriter,
-    mut packets: mpsc::UnboundedReceiver<Vec<u8>>,
-    figures: Arc<LinkFigures>,
-) {
-    while let Some(bytes) = packets.recv().await {
-        if output.write_all(&bytes).await.is_err() {
+async fn write(mut output: LinkWriter, mut packets: BusQueueReader, figures: Arc<LinkFigures>) {
+    let mut gathered = Vec::new();
+    let mut next = None;
+    loop {
+        let packet = match next.take() {
+            Some(packet) => packet,
+            None => match packets.next().await {
+                Some(packet) => packet,
+                None => return,
+            },
+        };
+        let bytes = packet.bytes();
+        gathered.clear();
+        let written = if bytes.len() < GATHERED {
+            gathered.extend_from_slice(bytes);
+            while let Some(more) = packets.try_next() {
+                if gathered.len() + more.bytes().len() > GATHERED {
+                    next = Some(more);
+                    break;
+                }
+                gathered.extend_from_slice(more.bytes());
+            }
+            &gathered[..]
+        } else {
+            bytes
+        };
+        if write_counted(&mut output, written, &figures).await.is_err() {
             return;
         }
-        figures.queued.fetch_sub(bytes.len(), Ordering::Relaxed);
     }
+}
+
+/// Writes all of it, and counts what is written as it goes.
+async fn write_counted(
+    output: &mut LinkWriter,
+    mut bytes: &[u8],
+    figures: &LinkFigures,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = output.write(bytes).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[count..];
+        figures.queued.fetch_sub(count, Ordering::Relaxed);
+        figures.written.fetch_add(count as u64, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 async fn read(

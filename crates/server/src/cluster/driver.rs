@@ -1,8 +1,10 @@
 //! The thread of the bus, which accepts links, feeds the engine one event at a time, and carries
 //! out what comes of each.
 //!
-//! Invariants: ticks come before all else, so no flood of packets puts them off; what may wait for
-//! the data goes to the thread of roles.
+//! Invariants: ticks come before all else, so no flood of packets puts them off, and each of the
+//! sources has its turn: orders, what links bring, and what clients here publish, of which a few
+//! are taken at a time, and none while a link that goes on has much to send. What may wait for the
+//! data goes to the thread of roles.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -13,7 +15,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cluster::{Action, Event, LinkId, MessageType};
+use cluster::{Action, Cluster, Event, LinkId, MessageType, PublishedMessage};
 use config::settings::{
     CLUSTER_BUS_ALLOW, CLUSTER_BUS_PORT_PROTECTED_MODE, REPL_TIMEOUT, TLS_CLUSTER,
 };
@@ -23,9 +25,10 @@ use engine::runtime::log::{log_notice, log_warning};
 use replication::replica::{LinkState, PrimaryAddress};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::task::yield_now;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
-use super::bus_link::BusLink;
+use super::bus_link::{BusLink, BusPacket};
 use super::node::{BusStats, DriverRequest, LinkFigures};
 use super::rebalance::Rebalancer;
 use super::role_thread::RoleJob;
@@ -56,6 +59,15 @@ enum DriverInput {
     Tick,
     Mail(DriverRequest),
     News(LinkEvent),
+    Messages(Vec<PublishedMessage>),
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy)]
+enum DriverSource {
+    Mail,
+    News,
+    Messages,
 }
 
 /// What drives the node.
@@ -67,6 +79,8 @@ pub(super) struct BusDriver {
     /// When the log may next be told of a peer that was turned away.
     tells_of_strangers_us: i64,
     tick: Interval,
+    /// The source that comes first; the others follow round about.
+    turn: usize,
     mail: UnboundedReceiver<DriverRequest>,
     reporter: mpsc::Sender<LinkEvent>,
     news: mpsc::Receiver<LinkEvent>,
@@ -82,8 +96,18 @@ impl BusDriver {
         let (reporter, news) = mpsc::channel(LINK_EVENTS_MAX);
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (links, accepted, tells_of_strangers_us) = (HashMap::new(), 0, i64::MIN);
-        Self { start, roles, links, accepted, tells_of_strangers_us, tick, mail, reporter, news }
+        Self {
+            start,
+            roles,
+            links: HashMap::new(),
+            accepted: 0,
+            tells_of_strangers_us: i64::MIN,
+            tick,
+            turn: 0,
+            mail,
+            reporter,
+            news,
+        }
     }
 
     /// Runs as long as the process.
@@ -104,9 +128,13 @@ impl BusDriver {
                 DriverInput::Mail(DriverRequest::DeleteSlotKeys(slots)) => {
                     self.queue(RoleJob::DeleteSlotKeys(slots));
                 }
-                DriverInput::Mail(DriverRequest::Event(event)) => self.handle_event(event),
                 DriverInput::News(LinkEvent::Event(event)) => self.handle_event(event),
                 DriverInput::News(LinkEvent::Accepted(stream)) => self.accept_link(stream),
+                DriverInput::Messages(messages) => {
+                    self.send_messages(messages);
+                    // The tasks of links go on, too.
+                    yield_now().await;
+                }
             }
         }
     }
@@ -115,18 +143,43 @@ impl BusDriver {
         if self.tick.poll_tick(cx).is_ready() {
             return Poll::Ready(DriverInput::Tick);
         }
-        if let Poll::Ready(Some(mail)) = self.mail.poll_recv(cx) {
-            return Poll::Ready(DriverInput::Mail(mail));
+        const SOURCES: [DriverSource; 3] =
+            [DriverSource::Mail, DriverSource::News, DriverSource::Messages];
+        self.turn = (self.turn + 1) % SOURCES.len();
+        for index in 0..SOURCES.len() {
+            let source = SOURCES[(self.turn + index) % SOURCES.len()];
+            if let Poll::Ready(input) = self.poll_source(source, cx) {
+                return Poll::Ready(input);
+            }
         }
-        match self.news.poll_recv(cx) {
-            Poll::Ready(Some(news)) => Poll::Ready(DriverInput::News(news)),
-            _ => Poll::Pending,
+        Poll::Pending
+    }
+
+    fn poll_source(&mut self, source: DriverSource, cx: &mut Context<'_>) -> Poll<DriverInput> {
+        match source {
+            DriverSource::Mail => match self.mail.poll_recv(cx) {
+                Poll::Ready(Some(mail)) => Poll::Ready(DriverInput::Mail(mail)),
+                _ => Poll::Pending,
+            },
+            DriverSource::News => match self.news.poll_recv(cx) {
+                Poll::Ready(Some(news)) => Poll::Ready(DriverInput::News(news)),
+                _ => Poll::Pending,
+            },
+            DriverSource::Messages => {
+                let Some(messages) = self.start.node.messages.get() else { return Poll::Pending };
+                // The next tick looks again.
+                if !messages.is_empty() && self.links.values().any(BusLink::is_behind) {
+                    return Poll::Pending;
+                }
+                messages.poll_take(cx).map(DriverInput::Messages)
+            }
         }
     }
 
     /// Tells how far replication is, and that time goes by.
     fn feed_tick(&mut self) {
         let ClusterContext { server, links, .. } = self.start;
+        self.links.values_mut().for_each(BusLink::note_progress);
         let report = links.report(server);
         let (offset, silence) = match &report.link {
             None => (report.offset, None),
@@ -257,7 +310,7 @@ impl BusDriver {
             }
             Action::ResumeWrites => self.queue(RoleJob::Resume),
             Action::DeleteSlotKeys { slots } => {
-                self.queue(RoleJob::DeleteSlotKeys(slots.iter().map(cluster::Slot::get).collect()));
+                self.queue(RoleJob::DeleteLostKeys(slots.iter().map(cluster::Slot::get).collect()));
             }
             Action::Log { text } => log_notice!(server.log, "{text}"),
         }
@@ -269,10 +322,33 @@ impl BusDriver {
         if let Some(kind) = kind_of(&bytes) {
             BusStats::count(&node.counts.sent, kind);
         }
-        if !bus_link.send(server, bytes) {
-            node.counts.buffer_limit_exceeded.fetch_add(1, Ordering::Relaxed);
-            self.handle_event(Event::Closed { link });
+        if !bus_link.send(server, BusPacket::Order(bytes)) {
+            self.give_up(link);
         }
+    }
+
+    /// Sends messages, each packet of which is made once.
+    fn send_messages(&mut self, messages: Vec<PublishedMessage>) {
+        let ClusterContext { server, node, .. } = self.start;
+        let pack = |cluster: &mut Cluster| {
+            messages.into_iter().map(|message| cluster.packet_of(message)).collect::<Vec<_>>()
+        };
+        for (to, bytes) in node.with_engine(pack).unwrap_or_default() {
+            let (kind, bytes) = (kind_of(&bytes), Arc::<[u8]>::from(bytes));
+            for link in to {
+                let Some(bus_link) = self.links.get(&link) else { continue };
+                kind.into_iter().for_each(|kind| BusStats::count(&node.counts.sent, kind));
+                if !bus_link.send(server, BusPacket::Message(Arc::clone(&bytes))) {
+                    self.give_up(link);
+                }
+            }
+        }
+    }
+
+    /// A link has too much to send.
+    fn give_up(&mut self, link: LinkId) {
+        self.start.node.counts.buffer_limit_exceeded.fetch_add(1, Ordering::Relaxed);
+        self.handle_event(Event::Closed { link });
     }
 }
 

@@ -13,7 +13,7 @@ use base::Random;
 use base::io_error_text::plain;
 use cluster::{
     Action, AdminCommand, AdminError, Cluster, Event, LinkId, MessageType, Moment, NodeId,
-    NodeRecord, NodesFile, Slot,
+    NodeRecord, NodesFile, PublishedMessage, Slot, SlotSet,
 };
 use config::SaveBehavior;
 use config::settings::{CLUSTER_CONFIG_SAVE_BEHAVIOR, TLS_REPLICATION};
@@ -21,6 +21,7 @@ use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Signal, client_flags};
 use engine::limits::slot_map::SlotMap;
 use engine::observe::pubsub::{MessageBus, Space};
+use engine::reclaim::slots::{forget_copied, note_lost};
 use engine::runtime::background::wait_for;
 use engine::runtime::log::log_warning;
 use engine::session::lost_channels::notify_lost_channels;
@@ -29,6 +30,7 @@ use replication::replica::{PrimaryAddress, ReplicaofTarget};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::config_file::NodesConfFile;
+use super::message_queue::MessageQueue;
 use super::moves::SlotMoves;
 use super::rebalance::Rebalancer;
 use super::trims::Trims;
@@ -39,8 +41,6 @@ use crate::net::network::Network;
 pub(super) enum DriverRequest {
     /// What the engine wants to have done.
     Actions(Vec<Action>),
-    /// What a client here has published.
-    Event(Event),
     /// Keys of these slots are not wanted here.
     DeleteSlotKeys(Vec<PartitionIndex>),
 }
@@ -51,6 +51,8 @@ pub(crate) struct ClusterNode {
     core: OnceLock<Mutex<NodeCore>>,
     /// The way to the driver without the lock.
     mail: OnceLock<UnboundedSender<DriverRequest>>,
+    /// What clients here publish.
+    pub(super) messages: OnceLock<MessageQueue>,
     /// One table at a time is published.
     publishing: Mutex<()>,
     pub(crate) counts: BusStats,
@@ -80,6 +82,8 @@ pub(crate) struct BusStats {
     pub(crate) received: [AtomicU64; MessageType::ALL.len()],
     /// Links that were given up as too much waited in them.
     pub(crate) buffer_limit_exceeded: AtomicU64,
+    /// Messages that went to no other node, as too many waited.
+    pub(crate) lost_messages: AtomicU64,
 }
 
 /// What is told of a link.
@@ -89,6 +93,8 @@ pub(crate) struct LinkFigures {
     pub(crate) created: u64,
     /// What waits to be sent.
     pub(crate) queued: AtomicUsize,
+    /// How many bytes were sent.
+    pub(super) written: AtomicU64,
 }
 
 /// Whether the caller has the world stopped.
@@ -102,7 +108,7 @@ impl ClusterNode {
     /// Begins the node where its file ends; what it wants to have done comes by the receiver.
     pub(super) fn open(
         &self,
-        server: &Network,
+        server: &'static Network,
         file: NodesConfFile,
         read: Option<NodesFile>,
     ) -> UnboundedReceiver<DriverRequest> {
@@ -113,6 +119,8 @@ impl ClusterNode {
         let mut core = NodeCore { cluster, file, sender, published: 0, unsaved: None };
         core.queue(server, actions);
         assert!(self.mail.set(core.sender.clone()).is_ok(), "there is one node in a process");
+        let messages = MessageQueue::new(&server.gates.message_gate);
+        assert!(self.messages.set(messages).is_ok(), "there is one node in a process");
         assert!(self.core.set(Mutex::new(core)).is_ok(), "there is one node in a process");
         receiver
     }
@@ -168,9 +176,10 @@ impl ClusterNode {
         }
     }
 
-    /// Slots of other nodes of which there are keys here, left by a move that did not come to its
-    /// end. Only a primary has any.
-    pub(super) fn unowned_slots(&self, server: &Network) -> Vec<PartitionIndex> {
+    /// Slots of other nodes of which there are keys here: those whose keys are copies, left by a
+    /// move that did not come to its end, and those whose keys may be nowhere else. Only a primary
+    /// has any.
+    pub(super) fn stray_slots(&self, server: &Network) -> (Vec<PartitionIndex>, SlotSet) {
         let has_keys = |slot: &Slot| server.keyspace.population(slot.get()) > 0;
         let found = self.with_engine(|cluster| {
             let is_open = |slot: &Slot| cluster.open_slots().any(|(open, _)| open == *slot);
@@ -180,10 +189,12 @@ impl ClusterNode {
                     && cluster.owner(*slot).is_some_and(|owner| owner != me)
                     && !is_open(slot)
             };
-            let slots = Slot::all().filter(is_stray).map(Slot::get);
-            cluster.is_primary().then(|| slots.collect::<Vec<_>>())
+            cluster.is_primary().then(|| Slot::all().filter(is_stray).collect::<Vec<_>>())
         });
-        found.flatten().unwrap_or_default()
+        let is_copy = |slot: &Slot| server.gates.copied_slots.contain(slot.get());
+        let (copied, others): (Vec<Slot>, Vec<Slot>) =
+            found.flatten().unwrap_or_default().into_iter().partition(is_copy);
+        (copied.into_iter().map(Slot::get).collect(), others.into_iter().collect())
     }
 
     /// The port for replicas of a primary: that of TLS where replication goes by TLS.
@@ -242,6 +253,7 @@ impl ClusterNode {
             if is_lost {
                 recheck_blocked_clients(server);
             }
+            forget_copied(server);
             let now = server.gates.routing.table();
             notify_lost_channels(server, |slot| present.hands_over(&now, slot));
             let changes = |slot| present.hands_over(&now, slot) || now.hands_over(&present, slot);
@@ -306,6 +318,12 @@ impl NodeCore {
             self.unsaved = Some(text.clone());
             actions.remove(0);
         }
+        for action in &actions {
+            if let Action::DeleteSlotKeys { slots } = action {
+                // The log is to know by what is in the file that they may go.
+                note_lost(server, &slots.iter().map(Slot::get).collect::<Vec<_>>());
+            }
+        }
         self.save(server);
         if self.unsaved.is_some() {
             // What is not on disk may be forgotten, and a vote given twice.
@@ -343,11 +361,11 @@ impl BusStats {
 impl MessageBus for ClusterNode {
     fn publish(&self, space: Space, channel: &[u8], message: &[u8]) {
         let (channel, message) = (channel.to_vec(), message.to_vec());
-        let is_sharded = space == Space::Shard;
-        if let Some(mail) = self.mail.get() {
-            // The driver ends with the process.
-            let _ =
-                mail.send(DriverRequest::Event(Event::Publish { channel, message, is_sharded }));
+        let published = PublishedMessage { channel, message, is_sharded: space == Space::Shard };
+        if let Some(messages) = self.messages.get()
+            && !messages.push(published)
+        {
+            self.counts.lost_messages.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

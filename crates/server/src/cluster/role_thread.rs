@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use cluster::Event;
 use engine::limits::pause::Ticket;
+use engine::reclaim::slots::note_copied;
 use engine::runtime::background::wait_for;
+use engine::runtime::log::log_warning;
 use keyspace::{Acquisition, PartitionIndex};
 use replication::replica::{PrimaryAddress, ReplicaofTarget};
 
@@ -53,8 +55,10 @@ pub(super) enum RoleJob {
     Pause(Duration),
     /// Let them go on.
     Resume,
-    /// Delete the keys of these slots.
+    /// Delete the keys of those of these slots whose keys are copies.
     DeleteSlotKeys(Vec<PartitionIndex>),
+    /// Delete the keys of these slots, which another node has taken.
+    DeleteLostKeys(Vec<PartitionIndex>),
 }
 
 /// Does jobs as long as the process lives.
@@ -81,11 +85,16 @@ pub(super) fn run(start: ClusterContext, jobs: &Receiver<RoleJob>) {
             RoleJob::Promote => {
                 change_role(start, &ReplicaofTarget::NoOne, true);
                 start.node.publish_slot_map(start.server, World::Going);
-                begin_trim(start, start.node.unowned_slots(start.server));
+                drop_strays(start);
             }
             RoleJob::Pause(length) => held = Some(pause(start, length)),
             RoleJob::Resume => held = None,
             RoleJob::DeleteSlotKeys(slots) => begin_trim(start, slots),
+            RoleJob::DeleteLostKeys(slots) => {
+                // A table that was made before they were lost may have been published since.
+                note_copied(start.server, &slots);
+                begin_trim(start, slots);
+            }
         }
     }
 }
@@ -105,6 +114,21 @@ impl ClusterContext {
         node.publish_slot_map(server, World::Stopped);
         world
     }
+}
+
+/// A node that has just become a primary drops what its primary was brought and did not claim.
+/// Other keys of other nodes' slots may be nowhere else.
+fn drop_strays(start: ClusterContext) {
+    let server = start.server;
+    let (copied, others) = start.node.stray_slots(server);
+    for (first, last) in others.ranges() {
+        log_warning!(
+            server.log,
+            "I have keys of slots {first}-{last}, which are assigned to other nodes. They stay, as \
+             they may be nowhere else."
+        );
+    }
+    begin_trim(start, copied);
 }
 
 /// Changes the role, unless the node has changed its mind by then.

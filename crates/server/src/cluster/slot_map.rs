@@ -24,6 +24,8 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> SlotMap {
     for (index, record) in records.iter().enumerate() {
         record.slots.iter().for_each(|slot| owners[slot.index()] = index as u16);
     }
+    // What was granted before a start may have been claimed.
+    cluster.held_slots().iter().for_each(|slot| owners[slot.index()] = NOBODY);
     let served = cluster.my_primary().unwrap_or(cluster.my_id());
     let open = cluster.open_slots().filter_map(|(slot, open)| {
         let open = match open {

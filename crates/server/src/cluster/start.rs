@@ -12,6 +12,7 @@ use cluster::{AdminCommand, Slot, SlotSet};
 use config::Config;
 use config::settings::{BIND, CLUSTER_BUS_ALLOW, TLS_CLUSTER};
 use engine::limits::slot_map::SlotMap;
+use engine::reclaim::slots::forget_copied;
 use engine::runtime::log::log_notice;
 use keyspace::Keyspace;
 use tokio::runtime::Runtime;
@@ -81,9 +82,13 @@ impl ClusterContext {
     /// Begins the threads, once the data are loaded.
     pub(crate) fn begin(self, bus: BusSockets, runtime: Runtime) -> Result<(), String> {
         self.claim_unassigned_slots();
+        // The table was made before the data were loaded, and what they say of copies.
+        forget_copied(self.server);
+        let (copied, others) = self.node.stray_slots(self.server);
+        self.open_strays(others);
         let (jobs, received) = channel();
         // The receiver lives in the thread that is begun below.
-        let _ = jobs.send(RoleJob::DeleteSlotKeys(self.node.unowned_slots(self.server)));
+        let _ = jobs.send(RoleJob::DeleteSlotKeys(copied));
         let fail =
             |why: std::io::Error| format!("Cannot start the cluster's threads: {}", plain(&why));
         let named = |name: &str| Builder::new().name(name.to_owned());
@@ -94,6 +99,24 @@ impl ClusterContext {
         };
         named("cluster-bus").spawn(work).map_err(fail)?;
         Ok(())
+    }
+
+    /// Slots of other nodes of which there are keys here that may be nowhere else: clients that are
+    /// sent here by ASK reach them.
+    fn open_strays(self, slots: SlotSet) {
+        let Self { server, node, .. } = self;
+        if slots.is_empty() {
+            return;
+        }
+        for slot in slots.iter() {
+            log_notice!(
+                server.log,
+                "I have keys for slot {slot}, but the slot is assigned to another node. Setting it \
+                 to importing state."
+            );
+        }
+        node.order(server, &AdminCommand::ImportStrays(slots), World::Going)
+            .expect("the slots were just seen to have other owners");
     }
 
     /// A primary takes slots that nobody has and of which there are keys here.

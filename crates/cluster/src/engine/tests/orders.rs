@@ -3,7 +3,7 @@
 use base::Random;
 
 use super::world::World;
-use crate::engine::{AdminCommand, Event, SetSlotAction};
+use crate::engine::{AdminCommand, PublishedMessage, SetSlotAction};
 use crate::nodes_file::OpenSlot;
 use crate::slots::{Slot, SlotSet};
 
@@ -189,6 +189,87 @@ fn slots_that_were_granted_and_not_claimed_stay() {
     }
 }
 
+/// The target dies between writing its claim down and telling of it. What the source has served
+/// since is not lost when the target is back.
+#[test]
+fn slots_that_were_claimed_by_a_node_that_died_and_withdrawn_stay() {
+    let mut world = World::new(Random::from_seed(20), 3, 0, false);
+    world.run_for(4000);
+    let (from, to) = (world.id(0), world.id(1));
+    let slots: SlotSet = world.cluster(0).my_slots().iter().take(3).collect();
+    world.order(0, &AdminCommand::Grant { slots: slots.clone(), to });
+    world.order_and_die(1, &AdminCommand::Claim { slots: slots.clone(), from });
+    world.run_for(500);
+    world.order(0, &AdminCommand::Withdraw(slots.clone()));
+    world.run_for(8000);
+    world.revive(1);
+    assert!(slots.iter().all(|slot| world.cluster(1).owner(slot) == Some(to)));
+    world.run_for(8000);
+    for machine in 0..3 {
+        let cluster = world.cluster(machine);
+        assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(from)), "{machine}");
+    }
+}
+
+/// A grant ends with the claim, also of slots that the source has given up meanwhile: they may come
+/// back, and are the source's then.
+#[test]
+fn a_grant_does_not_outlive_its_claim() {
+    for resets in [false, true] {
+        let mut world = World::new(Random::from_seed(21), 3, 0, false);
+        world.run_for(4000);
+        let (one, other) = (world.id(0), world.id(1));
+        let slots: SlotSet = world.cluster(0).my_slots().iter().take(3).collect();
+        world.order(0, &AdminCommand::Grant { slots: slots.clone(), to: other });
+        world.order(0, &AdminCommand::DelSlots(slots.clone()));
+        if resets {
+            world.order(0, &AdminCommand::Reset { is_hard: false, has_keys: false });
+            assert!(world.cluster(0).my_slots().is_empty());
+            world.order(0, &AdminCommand::AddSlots(slots.clone()));
+            assert!(slots.minus(&world.cluster(0).header(false).slots).is_empty());
+            continue;
+        }
+        world.order(1, &AdminCommand::Claim { slots: slots.clone(), from: one });
+        world.run_for(4000);
+        world.order(1, &AdminCommand::Grant { slots: slots.clone(), to: one });
+        world.order(0, &AdminCommand::Claim { slots: slots.clone(), from: other });
+        world.run_for(4000);
+        for machine in 0..3 {
+            let cluster = world.cluster(machine);
+            assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(one)), "{machine}");
+        }
+    }
+}
+
+/// The source starts again behind its grant: what it granted is not served before that is settled.
+#[test]
+fn slots_that_were_granted_before_a_start_are_not_served_in_a_hurry() {
+    for is_claimed in [true, false] {
+        let mut world = World::new(Random::from_seed(22), 3, 0, false);
+        world.run_for(4000);
+        let (from, to) = (world.id(0), world.id(1));
+        let slots: SlotSet = world.cluster(0).my_slots().iter().take(3).collect();
+        world.order(0, &AdminCommand::Grant { slots: slots.clone(), to });
+        world.run_for(100);
+        world.kill(0);
+        world.run_for(200);
+        world.revive(0);
+        assert_eq!(world.cluster(0).held_slots(), slots);
+        world.run_for(3000);
+        assert_eq!(world.cluster(0).held_slots(), slots);
+        if is_claimed {
+            world.order(1, &AdminCommand::Claim { slots: slots.clone(), from });
+        }
+        world.run_for(30_000);
+        assert!(world.cluster(0).held_slots().is_empty());
+        let owner = if is_claimed { to } else { from };
+        for machine in 0..3 {
+            let cluster = world.cluster(machine);
+            assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(owner)), "{machine}");
+        }
+    }
+}
+
 /// A replica that was away while its primary took slots, or an epoch, is told of that by others:
 /// without it nobody would vote for the replica.
 #[test]
@@ -296,7 +377,7 @@ fn a_message_comes_to_all_nodes_and_a_sharded_one_to_its_shard() {
     for is_sharded in [false, true] {
         world.delivered.clear();
         let (channel, message) = (b"news".to_vec(), b"hello".to_vec());
-        world.feed(1, Event::Publish { channel, message, is_sharded });
+        world.publish(1, PublishedMessage { channel, message, is_sharded });
         world.run_for(1000);
         let mut machines: Vec<usize> = world.delivered.iter().map(|it| it.0).collect();
         machines.sort_unstable();

@@ -10,7 +10,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use base::Random;
 
-use crate::engine::{Action, AdminCommand, Cluster, Event, LinkId, Moment, Settings};
+use crate::engine::{
+    Action, AdminCommand, Cluster, Event, LinkId, Moment, PublishedMessage, Settings,
+};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::message::{Arrival, Limits, PacketReader};
@@ -124,7 +126,12 @@ impl World {
         for me in 0..count {
             let record = |index: usize| record(&ids, index, me, primaries);
             let nodes = (0..count).map(record).collect();
-            let file = NodesFile { nodes, current_epoch: primaries as u64, last_vote_epoch: 0 };
+            let file = NodesFile {
+                nodes,
+                current_epoch: primaries as u64,
+                last_vote_epoch: 0,
+                granted: Vec::new(),
+            };
             world.add(ids[me], file.to_text(false));
         }
         world
@@ -251,10 +258,27 @@ impl World {
         self.carry_out(machine, done.expect("the order is right"));
     }
 
+    /// A machine dies when it has written down what an order promises, and told nobody.
+    pub(super) fn order_and_die(&mut self, machine: usize, order: &AdminCommand) {
+        let moment = self.moment(machine);
+        let mut actions = self.cluster(machine).order(moment, order).expect("the order is right");
+        actions.retain(|action| matches!(action, Action::SaveConfig { .. }));
+        self.carry_out(machine, actions);
+        self.kill(machine);
+    }
+
     /// What is wrong with an order, in words.
     pub(super) fn refusal(&mut self, machine: usize, order: &AdminCommand) -> String {
         let moment = self.moment(machine);
         self.cluster(machine).order(moment, order).expect_err("the order is wrong").to_string()
+    }
+
+    /// Has a machine tell others of a message.
+    pub(super) fn publish(&mut self, machine: usize, published: PublishedMessage) {
+        let (links, bytes) = self.cluster(machine).packet_of(published);
+        for link in links {
+            self.send(machine, link, bytes.clone());
+        }
     }
 
     pub(super) fn feed(&mut self, machine: usize, event: Event) {

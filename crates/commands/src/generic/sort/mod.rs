@@ -108,7 +108,7 @@ const COMPARED_NS: u64 = 30;
 /// Which option of a request names keys by a pattern, if one does: such an option is for users that
 /// may read every key.
 pub fn pattern_option(args: Args<'_>) -> Option<&'static str> {
-    SortRequest::parse(args, true).ok()?.pattern_option()
+    SortRequest::parse(args, true, None).ok()?.pattern_option()
 }
 
 fn sort(
@@ -117,7 +117,8 @@ fn sort(
     reply: &mut Reply<'_>,
     may_store: bool,
 ) -> Result<(), Refusal> {
-    let request = SortRequest::parse(args, may_store)?;
+    let slot = tx.keyspace().slot_of(&args[1]);
+    let request = SortRequest::parse(args, may_store, slot)?;
     charge(tx, &args[1], &request)?;
     let Some(destination) = request.destination else {
         tx.refresh_members_read(&args[1])?;

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use base::hash_slot::hash_slot;
 use keyspace::Refusal;
 use proto::Args;
 
@@ -39,7 +40,14 @@ pub(super) struct SortLimit {
 }
 
 impl<'a> SortRequest<'a> {
-    pub(super) fn parse(args: Args<'a>, may_store: bool) -> Result<Self, Refusal> {
+    /// Reads a request; in a cluster the keys that its patterns name are to be of this slot, as
+    /// those of others may be elsewhere.
+    pub(super) fn parse(
+        args: Args<'a>,
+        may_store: bool,
+        slot: Option<u16>,
+    ) -> Result<Self, Refusal> {
+        let is_elsewhere = |pattern: &[u8]| slot.is_some_and(|slot| slot_of(pattern) != Some(slot));
         let mut request = Self {
             order: SortBy::Elements,
             falling: false,
@@ -61,13 +69,20 @@ impl<'a> SortRequest<'a> {
             } else if may_store && is(word, "STORE") {
                 request.destination = Some(options.value()?);
             } else if is(word, "BY") {
-                let pattern = Pattern::parse(options.value()?);
+                let word = options.value()?;
+                let pattern = Pattern::parse(word);
                 request.order = match pattern {
                     Pattern::Element | Pattern::Nothing => SortBy::Found,
+                    Pattern::Key { .. } if is_elsewhere(word) => return Err(BY_ELSEWHERE),
                     Pattern::Key { .. } => SortBy::Pattern(pattern),
                 };
             } else if is(word, "GET") {
-                request.gets.push(Pattern::parse(options.value()?));
+                let word = options.value()?;
+                let pattern = Pattern::parse(word);
+                if !matches!(pattern, Pattern::Element) && is_elsewhere(word) {
+                    return Err(GET_ELSEWHERE);
+                }
+                request.gets.push(pattern);
             } else {
                 return Err(SYNTAX);
             }
@@ -90,6 +105,27 @@ impl<'a> SortRequest<'a> {
         by_pattern || self.gets.iter().any(|get| matches!(get, Pattern::Key { .. }))
     }
 }
+
+/// The slot of all keys that a pattern may name, if it is one.
+fn slot_of(pattern: &[u8]) -> Option<u16> {
+    let is_open = |byte: &u8| b"*?[\\".contains(byte);
+    let tag = pattern.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let end = pattern[open + 1..].iter().position(|byte| *byte == b'}')?;
+        (end > 0).then_some(open + 1 + end)
+    });
+    // What stands behind a tag does not count.
+    let counts = &pattern[..tag.unwrap_or(pattern.len())];
+    (!counts.iter().any(is_open)).then(|| hash_slot(pattern))
+}
+
+const BY_ELSEWHERE: Refusal = Refusal::error(
+    "ERR BY option of SORT denied in Cluster mode when keys formed by the pattern may be in \
+     different slots.",
+);
+const GET_ELSEWHERE: Refusal = Refusal::error(
+    "ERR GET option of SORT denied in Cluster mode when keys formed by the pattern may be in \
+     different slots.",
+);
 
 impl SortLimit {
     /// Which of so many elements come.

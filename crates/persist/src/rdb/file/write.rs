@@ -181,6 +181,14 @@ impl ChunkWriter {
         }
     }
 
+    /// Tells the slots whose keys are copies.
+    pub fn copied_slots(&mut self, slots: &str) {
+        match self.options.form {
+            BaseForm::Commands => commands::write_copied_slots(&mut self.out, slots),
+            BaseForm::Snapshot => write_note(&mut self.out, entry_notes::COPIED_SLOTS, slots),
+        }
+    }
+
     /// Adds a library of functions, where there is a word for it.
     pub fn library(&mut self, code: &[u8]) {
         match self.options.form {

@@ -1,7 +1,7 @@
 //! The target of a move: what a session is that brings slots.
 //!
 //! Invariant: a move that ends before its claim leaves no key here: what has come is dropped, once
-//! no mark keeps it.
+//! no mark keeps it. The slots are noted as ones whose keys are copies before the first key comes.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use base::hash_slot::HASH_SLOTS;
 use cluster::Slot;
+use engine::reclaim::slots::note_copied;
 use engine::session::ImportingSlots;
 use keyspace::PartitionIndex;
 
@@ -46,6 +47,7 @@ impl SlotImport {
             import.job.end(NOT_EMPTY.to_owned());
             return None;
         }
+        note_copied(server, &slots);
         Some(import)
     }
 

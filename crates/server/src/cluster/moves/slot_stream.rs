@@ -196,7 +196,7 @@ impl SlotReader {
                 write_sticks(key, is_sticky, &mut command);
                 CommandUse::Reworded(command)
             }
-            EntryNote::Sticks(..) => CommandUse::LeftOut,
+            EntryNote::Sticks(..) | EntryNote::CopiedSlots(_) => CommandUse::LeftOut,
         }
     }
 

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use base::number::parse_i64;
-use cluster::{AdminCommand, FailoverMode, SetSlotAction, Slot, SlotSet};
+use cluster::{AdminCommand, FailoverMode, SetSlotAction, SlotSet};
 use commands::arguments::is;
 use commands::errors::{NOT_AN_INTEGER, SYNTAX, wrong_arity};
 use engine::clients::mailbox::PendingWakes;
@@ -91,6 +91,9 @@ fn submit(
     order: &AdminCommand,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
+    if let Some(refusal) = whole_move_beside(server, order) {
+        return Err(refusal);
+    }
     let epoch = || server.cluster.with_engine(|cluster| cluster.my_epoch()).unwrap_or(0);
     let before = epoch();
     let done = server.cluster.order(server, order, World::Stopped);
@@ -294,10 +297,19 @@ pub(super) fn meet(
     execute(context, reply, move |_| AdminCommand::Meet { ip, port, bus_port })
 }
 
-/// A slot that moves whole is nothing that single keys may be moved from or to.
-fn whole_move_of(server: &Server, slot: Slot) -> Option<Refusal> {
+/// The owner of a slot that moves whole is not another by order meanwhile, and no single keys are
+/// moved from or to such a slot.
+fn whole_move_beside(server: &Server, order: &AdminCommand) -> Option<Refusal> {
+    let is_meant = |slots: &SlotSet| match order {
+        AdminCommand::SetSlot { slot, .. } => slots.contains(*slot),
+        AdminCommand::AddSlots(these) | AdminCommand::DelSlots(these) => {
+            !slots.and(these).is_empty()
+        }
+        AdminCommand::FlushSlots(_) => true,
+        _ => false,
+    };
     let running = server.cluster.moves.running();
-    let job = running.iter().find(|job| job.slots.contains(slot))?;
+    let job = running.iter().find(|job| is_meant(&job.slots))?;
     Some(Refusal::error(match job.direction {
         MoveDirection::Export => "ERR Slot export in progress.",
         MoveDirection::Import => "ERR Slot import in progress.",
@@ -329,9 +341,6 @@ pub(super) fn set_slot(
     } else {
         return Err(NO_ACTION);
     };
-    if let Some(refusal) = whole_move_of(server, slot) {
-        return Err(refusal);
-    }
     execute(context, reply, move |server| {
         let has_keys = server.keyspace.population(slot.get()) > 0;
         AdminCommand::SetSlot { slot, change, has_keys }

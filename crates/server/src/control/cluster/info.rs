@@ -19,6 +19,10 @@ pub(super) fn info(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     let counts = &server.cluster.counts;
     put_counts(&mut text, "sent", &counts.sent);
     put_counts(&mut text, "received", &counts.received);
+    let lost = counts.lost_messages.load(Ordering::Relaxed);
+    if lost > 0 {
+        put(&mut text, format_args!("cluster_stats_messages_lost:{lost}"));
+    }
     let buffer_limit_exceeded = counts.buffer_limit_exceeded.load(Ordering::Relaxed);
     put(
         &mut text,
