@@ -56,7 +56,7 @@ impl Databases {
 impl Keyspace {
     /// The logical database that is put together beside this one.
     #[must_use]
-    pub fn beside(&self, logical: usize) -> usize {
+    pub fn shadow(&self, logical: usize) -> usize {
         self.database_count() + logical
     }
 }

@@ -94,6 +94,14 @@ const LIMITS: &[Limit] = &[
         ],
     },
     Limit {
+        what: "connections of HTTP",
+        bound: "64: for one more the one goes that has asked for nothing for the longest time; ten \
+                seconds for the head of a request, five minutes in all",
+        directives: &["http-port"],
+        seen: "the end",
+        counters: &["used_memory"],
+    },
+    Limit {
         what: "handshakes of TLS",
         bound: "ten seconds each; 1,024, or what is left of the connections: the oldest goes for \
                 the youngest, and an eighth of them waits",
@@ -251,7 +259,7 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         what: "notes of what was denied, or was slow",
-        bound: "a number of entries each",
+        bound: "a number of entries each, with a kilobyte of each name",
         directives: &["acllog-max-len", "slowlog-max-len", "commandlog-large-request-max-len"],
         seen: "nothing",
         counters: &["acl_access_denied_cmd"],

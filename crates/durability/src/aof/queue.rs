@@ -57,7 +57,7 @@ struct Inner {
     records: usize,
     /// With how many of them the writer waits no longer for more.
     company: usize,
-    trust: Trust,
+    trust: ReturnPredictor,
     /// Bytes that the writer took and that the system does not have yet.
     taken: usize,
     end: Lsn,
@@ -89,7 +89,7 @@ pub(super) struct LastBatch {
 
 impl LastBatch {
     /// How long clients that were answered are waited for.
-    fn linger(&self) -> Duration {
+    fn group_wait(&self) -> Duration {
         let records = u32::try_from(self.records).unwrap_or(u32::MAX);
         MOST.min(RETURN.saturating_mul(records)).max(self.took / 2)
     }
@@ -99,14 +99,14 @@ impl LastBatch {
 /// where many clients write now and then, to wait for them is to be late for clients that are
 /// there.
 #[derive(Default)]
-struct Trust {
+struct ReturnPredictor {
     /// How often in a row they did not.
     failures: u32,
     /// So many times nobody is waited for.
     passes: u32,
 }
 
-impl Trust {
+impl ReturnPredictor {
     /// Whether they are waited for this time.
     fn holds(&mut self) -> bool {
         let holds = self.passes == 0;
@@ -313,15 +313,15 @@ impl RecordQueue {
             }
         }
         let is_urgent = inner.is_urgent;
-        let (company, linger) = match is_urgent {
-            true => (company, last.linger()),
+        let (company, group_wait) = match is_urgent {
+            true => (company, last.group_wait()),
             false => (usize::MAX, LINGER),
         };
         let is_alone = (1..LARGE).contains(&inner.bytes.len()) && inner.records < company;
-        let is_worth_it = is_alone && inner.orders.is_empty() && linger >= SHORTEST;
+        let is_worth_it = is_alone && inner.orders.is_empty() && group_wait >= SHORTEST;
         if is_worth_it && (!is_urgent || inner.trust.holds()) {
             inner.company = company;
-            inner = self.pause(inner, WriterWait::More, Some(linger));
+            inner = self.pause(inner, WriterWait::More, Some(group_wait));
             if is_urgent {
                 let have_come = inner.records >= company || inner.bytes.len() > LARGE;
                 inner.trust.record(have_come);
@@ -374,8 +374,8 @@ mod tests {
     use engine::runtime::write_gate::WriteGate;
 
     use super::{
-        LastBatch, MOST, PIECES_KEPT, Pieces, QueuedWork, ROOM, RecordQueue, SHORTEST, Trust,
-        WriterWait,
+        LastBatch, MOST, PIECES_KEPT, Pieces, QueuedWork, ROOM, RecordQueue, ReturnPredictor,
+        SHORTEST, WriterWait,
     };
     use crate::aof::WriterCommand;
 
@@ -450,17 +450,17 @@ mod tests {
 
     #[test]
     fn who_was_answered_is_waited_for_as_long_as_all_of_them_or_the_disk_may_take() {
-        let linger = |records, took| LastBatch { records, took, left: 0 }.linger();
-        assert!(linger(1, Duration::ZERO) < SHORTEST, "one client alone");
-        assert!(linger(2, Duration::from_micros(150)) < SHORTEST, "two, and a quick disk");
-        assert!((SHORTEST..=MOST).contains(&linger(50, Duration::ZERO)));
-        assert_eq!(linger(100_000, Duration::ZERO), MOST);
-        assert_eq!(linger(usize::MAX, 4 * MOST), 2 * MOST);
+        let group_wait = |records, took| LastBatch { records, took, left: 0 }.group_wait();
+        assert!(group_wait(1, Duration::ZERO) < SHORTEST, "one client alone");
+        assert!(group_wait(2, Duration::from_micros(150)) < SHORTEST, "two, and a quick disk");
+        assert!((SHORTEST..=MOST).contains(&group_wait(50, Duration::ZERO)));
+        assert_eq!(group_wait(100_000, Duration::ZERO), MOST);
+        assert_eq!(group_wait(usize::MAX, 4 * MOST), 2 * MOST);
     }
 
     #[test]
     fn who_did_not_come_is_waited_for_ever_more_seldom() {
-        let mut trust = Trust::default();
+        let mut trust = ReturnPredictor::default();
         let mut passes = |have_come| {
             let passes = (0..).take_while(|_| !trust.holds()).count();
             trust.record(have_come);

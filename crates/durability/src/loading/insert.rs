@@ -51,7 +51,7 @@ pub(crate) enum LoadPlace {
     /// Those that are served.
     Here,
     /// Those that are put together beside them.
-    Beside,
+    Shadow,
 }
 
 /// Where one thread puts entries.
@@ -191,7 +191,7 @@ impl<'t> Inserter<'t> {
         }
         let database = match self.place {
             LoadPlace::Here => database,
-            LoadPlace::Beside => keyspace.beside(database),
+            LoadPlace::Shadow => keyspace.shadow(database),
         };
         entry.set_access_clock(match access {
             Access::Frequency(frequency) if clock.by_frequency() => clock.with_frequency(frequency),

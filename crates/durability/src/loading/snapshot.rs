@@ -210,7 +210,7 @@ impl<P: Placer> Sink for SnapshotReading<P> {
     fn library(&mut self, code: &[u8]) -> Result<(), String> {
         match self.place {
             LoadPlace::Here => take_library(self.server, code, self.on_duplicate),
-            LoadPlace::Beside => {
+            LoadPlace::Shadow => {
                 // What is found now costs nothing that is served.
                 scripting::check_library(code)?;
                 self.libraries.push(code.to_vec());

@@ -224,7 +224,7 @@ impl Receiver {
         }
         log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
         let loaded = contain(|| {
-            snapshot::load_to(server, &mut file, OnDuplicate::Refused, LoadPlace::Beside)
+            snapshot::load_to(server, &mut file, OnDuplicate::Refused, LoadPlace::Shadow)
         });
         server.gates.loading.set_beside(false);
         let why = match loaded {

@@ -408,7 +408,7 @@ fn the_old_data_are_read_while_others_are_loaded_beside_them() {
     for serves in [true, false] {
         let rig = Rig::new(ReceiveMode::Swap { serves });
         rig.push(first, &mut Random::from_seed(2));
-        let beside = |it| rig.server.keyspace.len(rig.server.keyspace.beside(it));
+        let beside = |it| rig.server.keyspace.len(rig.server.keyspace.shadow(it));
         await_end("what is loaded beside", || beside(0) > 0);
         assert!(rig.has_old());
         assert_eq!(ask(rig.server, 0, "DBSIZE"), ":2\r\n");

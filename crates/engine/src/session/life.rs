@@ -178,7 +178,7 @@ pub enum StepEnd {
 
 /// How a session rests when it has done what there was to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum LifeOutcome {
     /// Until it is woken.
     Waits,
     /// The session is over, and has left.
@@ -352,13 +352,13 @@ impl Incoming {
 }
 
 /// Lives on until nothing is left to do.
-pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
+pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> LifeOutcome {
     loop {
         let asked = body.asked();
         let turn = match demand(asked, || body.status()) {
             Some(Demand::Move) => {
                 body.clear_signal(Signal::Move);
-                return Rest::Moves;
+                return LifeOutcome::Moves;
             }
             Some(demand) => handle_demand(body, demand),
             None => step(body, cx, asked),
@@ -367,14 +367,14 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
             StepEnd::Again => {}
             // The reply that messages had to wait for may have come meanwhile.
             StepEnd::Wait if demand(body.asked(), || body.status()) == Some(Demand::Deliver) => {}
-            StepEnd::Wait => return Rest::Waits,
+            StepEnd::Wait => return LifeOutcome::Waits,
             StepEnd::End if body.status().wait == Wait::Return => {
                 body.clear_signal(Signal::Kill);
                 body.cut_off();
             }
             StepEnd::End => {
                 body.tear_down();
-                return Rest::Over;
+                return LifeOutcome::Over;
             }
         }
     }

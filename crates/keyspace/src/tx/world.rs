@@ -208,7 +208,7 @@ impl Tx {
         self.require_world()?;
         let home = self.options.database;
         for database in 0..self.keyspace.database_count() {
-            let beside = self.keyspace.beside(database);
+            let beside = self.keyspace.shadow(database);
             if self.keyspace.len(database) + self.keyspace.len(beside) > 0 {
                 self.swap_databases(database, beside)?;
             }
@@ -223,7 +223,7 @@ impl Tx {
         self.require_world()?;
         let home = self.options.database;
         for database in 0..self.keyspace.database_count() {
-            self.switch_database(self.keyspace.beside(database));
+            self.switch_database(self.keyspace.shadow(database));
             self.empty_database();
         }
         self.switch_database(home);

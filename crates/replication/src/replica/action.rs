@@ -45,11 +45,11 @@ pub struct LoadOrder {
 
 /// Which connection to the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum PrimaryChannel {
     /// The one that the stream comes on.
     Main,
     /// A second one, for the data of one full sync.
-    Channel,
+    Rdb,
 }
 
 /// Commands of units that follow each other.
@@ -67,7 +67,7 @@ pub enum ReplicaAction {
     /// Connect, and tell how that went.
     Connect {
         /// Which connection.
-        wire: Wire,
+        wire: PrimaryChannel,
         /// The host's name or address.
         host: String,
         /// The port.
@@ -76,14 +76,14 @@ pub enum ReplicaAction {
     /// Send these bytes to the primary.
     Send {
         /// On which connection.
-        wire: Wire,
+        wire: PrimaryChannel,
         /// The bytes.
         bytes: Vec<u8>,
     },
     /// Close the connection, or stop connecting. What was held of it is forgotten.
     Close {
         /// Which connection.
-        wire: Wire,
+        wire: PrimaryChannel,
     },
     /// These bytes are of the stream, and are to be held until its data are loaded.
     Hold(Range<usize>),
@@ -135,10 +135,10 @@ impl Outbox {
     }
 
     pub(super) fn send(&mut self, bytes: impl Into<Vec<u8>>) {
-        self.send_on(Wire::Main, bytes);
+        self.send_on(PrimaryChannel::Main, bytes);
     }
 
-    pub(super) fn send_on(&mut self, wire: Wire, bytes: impl Into<Vec<u8>>) {
+    pub(super) fn send_on(&mut self, wire: PrimaryChannel, bytes: impl Into<Vec<u8>>) {
         self.push(ReplicaAction::Send { wire, bytes: bytes.into() });
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use base::number::{parse_i64, parse_u64};
 
-use super::action::{Outbox, Wire};
+use super::action::{Outbox, PrimaryChannel};
 use super::handshake::command;
 use super::line::shown;
 use super::psync::{PsyncReply, known, offset_of, psync_request};
@@ -46,7 +46,7 @@ pub(super) enum MainSide {
 
 /// A full sync whose data come on a second connection.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct DualChannel {
     pub(super) dialect: ChannelDialect,
     pub(super) main: MainSide,
     /// Whether the second connection is there, or is being made.
@@ -66,7 +66,7 @@ pub struct HeldBytes {
     pub(super) flowing: u64,
 }
 
-impl Beside {
+impl DualChannel {
     pub(super) fn new(dialect: ChannelDialect) -> Self {
         let main = match dialect {
             ChannelDialect::Redis { .. } => MainSide::Held,
@@ -182,7 +182,7 @@ impl ChannelHandshake {
         }
         pending.push_back("REPLCONF");
         bytes.extend(command(&words));
-        out.send_on(Wire::Channel, bytes);
+        out.send_on(PrimaryChannel::Rdb, bytes);
         Self { dialect, pending }
     }
 
@@ -203,7 +203,7 @@ impl ChannelHandshake {
         }
         if self.pending.is_empty() {
             out.send_on(
-                Wire::Channel,
+                PrimaryChannel::Rdb,
                 match self.dialect {
                     ChannelDialect::Redis { .. } => psync_request(None, false),
                     ChannelDialect::Valkey => b"SYNC\r\n".to_vec(),

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a function returns if all is well, and panics if not.
 
-use super::action::{ReplicaAction, Wire};
+use super::action::{PrimaryChannel, ReplicaAction};
 use super::link::{LoadOutcome, ReplicaLink};
 use super::settings::{PrimaryAddress, ReplicaSettings};
 use super::stream::StreamParser;
@@ -39,12 +39,12 @@ pub fn check_link(bytes: &[u8]) {
     let mut link = ReplicaLink::new(settings);
     let primary = PrimaryAddress { host: "primary".to_owned(), port: 1 };
     link.replicaof(primary, None, None, 0);
-    link.connected(Wire::Main, 0);
+    link.connected(PrimaryChannel::Main, 0);
     let (mut rest, mut offset) = (Vec::new(), 0);
     for piece in bytes.chunks(usize::from(*cut) + 1) {
         rest.extend_from_slice(piece);
         loop {
-            let done = link.received(Wire::Main, &rest, 0);
+            let done = link.received(PrimaryChannel::Main, &rest, 0);
             let mut is_whole = false;
             for action in link.take_actions() {
                 match action {
@@ -90,10 +90,10 @@ pub fn check_channels(bytes: &[u8]) {
     };
     let primary = PrimaryAddress { host: "primary".to_owned(), port: 1 };
     pair.link.replicaof(primary, None, None, 0);
-    pair.run_actions(Wire::Main, 0);
+    pair.run_actions(PrimaryChannel::Main, 0);
     let mut rest = bytes;
     while let Some((control, behind)) = rest.split_first() {
-        let wire = if control & 1 == 0 { Wire::Main } else { Wire::Channel };
+        let wire = if control & 1 == 0 { PrimaryChannel::Main } else { PrimaryChannel::Rdb };
         let len = behind.len().min(usize::from(control >> 1));
         pair.now_ms += 10;
         match len {
@@ -120,7 +120,7 @@ struct LinkPair {
 }
 
 impl LinkPair {
-    fn end(&mut self, wire: Wire) {
+    fn end(&mut self, wire: PrimaryChannel) {
         if std::mem::take(&mut self.is_open[wire as usize]) {
             self.link.closed(wire, self.now_ms);
             self.rests[wire as usize].clear();
@@ -128,7 +128,7 @@ impl LinkPair {
         }
     }
 
-    fn receive(&mut self, wire: Wire, bytes: &[u8]) {
+    fn receive(&mut self, wire: PrimaryChannel, bytes: &[u8]) {
         if !self.is_open[wire as usize] || !self.link.is_reading(wire) {
             return;
         }
@@ -139,11 +139,11 @@ impl LinkPair {
         if std::mem::take(&mut self.is_whole) {
             self.link.loaded(LoadOutcome::Loaded { database: 0 }, self.now_ms);
             self.run_actions(wire, 0);
-            self.show(Wire::Main);
+            self.show(PrimaryChannel::Main);
         }
     }
 
-    fn show(&mut self, wire: Wire) {
+    fn show(&mut self, wire: PrimaryChannel) {
         let done = self.link.received(wire, &self.rests[wire as usize], self.now_ms);
         self.run_actions(wire, done);
         let rest = &mut self.rests[wire as usize];
@@ -151,7 +151,7 @@ impl LinkPair {
     }
 
     /// Acts until nothing is left to do: what connects has something to say at once.
-    fn run_actions(&mut self, wire: Wire, done: usize) {
+    fn run_actions(&mut self, wire: PrimaryChannel, done: usize) {
         loop {
             let actions = self.link.take_actions();
             if actions.is_empty() {
@@ -161,7 +161,7 @@ impl LinkPair {
         }
     }
 
-    fn perform(&mut self, action: ReplicaAction, wire: Wire, done: usize) {
+    fn perform(&mut self, action: ReplicaAction, wire: PrimaryChannel, done: usize) {
         match action {
             ReplicaAction::Connect { wire, .. } => {
                 self.is_open[wire as usize] = true;
@@ -171,7 +171,7 @@ impl LinkPair {
             ReplicaAction::Close { wire } => {
                 self.is_open[wire as usize] = false;
                 self.rests[wire as usize].clear();
-                self.held = if wire == Wire::Main { 0 } else { self.held };
+                self.held = if wire == PrimaryChannel::Main { 0 } else { self.held };
             }
             ReplicaAction::Send { wire, .. } => {
                 assert!(self.is_open[wire as usize], "nothing is said on what is closed");
@@ -182,12 +182,14 @@ impl LinkPair {
             ReplicaAction::EndOfRdb => self.is_whole = true,
             ReplicaAction::AbortLoad => self.is_whole = false,
             ReplicaAction::Hold(range) => {
-                assert!(wire == Wire::Main && range.end <= done && self.link.is_holding());
+                assert!(
+                    wire == PrimaryChannel::Main && range.end <= done && self.link.is_holding()
+                );
                 self.held += range.len() as u64;
             }
             ReplicaAction::SetHistory(of) => self.offset = of.map_or(0, |of| of.offset),
             ReplicaAction::Stream { range, end, .. } => {
-                assert!(wire == Wire::Main && range.end <= done);
+                assert!(wire == PrimaryChannel::Main && range.end <= done);
                 assert_eq!(end - range.len() as u64, self.offset, "no gap");
                 self.offset = end;
             }

@@ -51,7 +51,7 @@ pub(super) enum HandshakeEnd {
     /// All data comes, as of this id and offset, if the primary tells.
     Full(Option<(ReplicationId, u64)>),
     /// All data comes on a second connection.
-    Beside(ChannelDialect),
+    DualChannel(ChannelDialect),
     /// All data comes, by a primary that counts no offsets.
     Legacy,
 }
@@ -184,9 +184,9 @@ impl Handshake {
                 out.notice("Successful partial resynchronization with master.");
                 Some(HandshakeEnd::Continue(id))
             }
-            PsyncReply::Beside(dialect) if self.has_announced(dialect) => {
+            PsyncReply::DualChannel(dialect) if self.has_announced(dialect) => {
                 out.notice("PSYNC is not possible, initialize RDB channel.");
-                Some(HandshakeEnd::Beside(dialect))
+                Some(HandshakeEnd::DualChannel(dialect))
             }
             PsyncReply::Later if handover == Handover::Asked => {
                 Some(answer_to_handover(line, handover, out))
@@ -198,13 +198,13 @@ impl Handshake {
                 ));
                 Some(HandshakeEnd::Failed)
             }
-            PsyncReply::Unsupported | PsyncReply::Continue(_) | PsyncReply::Beside(_)
+            PsyncReply::Unsupported | PsyncReply::Continue(_) | PsyncReply::DualChannel(_)
                 if handover.is_underway() =>
             {
                 Some(answer_to_handover(line, handover, out))
             }
             // What was not asked for is as good as no answer.
-            PsyncReply::Unsupported | PsyncReply::Continue(_) | PsyncReply::Beside(_) => {
+            PsyncReply::Unsupported | PsyncReply::Continue(_) | PsyncReply::DualChannel(_) => {
                 out.notice(format!(
                     "Master does not support PSYNC or is in error state (reply: {})",
                     shown(line)

@@ -7,8 +7,8 @@
 
 use proto::args::encode_command;
 
-use super::action::{LoadMode, LoadOrder, Outbox, ReplicaAction, Wire};
-use super::channel::{Beside, ChannelDialect, ChannelHandshake, HeldBytes, MainSide};
+use super::action::{LoadMode, LoadOrder, Outbox, PrimaryChannel, ReplicaAction};
+use super::channel::{ChannelDialect, ChannelHandshake, DualChannel, HeldBytes, MainSide};
 use super::handover::Handover;
 use super::handshake::Handshake;
 use super::phase::{ConnectCause, Phase, Streaming};
@@ -31,7 +31,7 @@ pub struct ReplicaLink {
     pub(super) synced: u64,
     pub(super) clocks: LinkClocks,
     /// Where the data come on a second connection: what the first one does until they are loaded.
-    pub(super) beside: Option<Beside>,
+    pub(super) beside: Option<DualChannel>,
     pub(super) held: HeldBytes,
     /// Bytes of each connection that were shown already and are not done with.
     pub(super) left: [usize; 2],
@@ -192,14 +192,14 @@ impl ReplicaLink {
     }
 
     /// The connection stands.
-    pub fn connected(&mut self, wire: Wire, now_ms: u64) {
+    pub fn connected(&mut self, wire: PrimaryChannel, now_ms: u64) {
         match (wire, &self.phase, &self.beside) {
-            (Wire::Main, Phase::Connecting, _) => {
+            (PrimaryChannel::Main, Phase::Connecting, _) => {
                 self.out.notice("Non blocking connect for SYNC fired the event.");
                 let handshake = Handshake::begin(&mut self.out);
                 self.phase = Phase::Shaking { handshake, since_ms: now_ms };
             }
-            (Wire::Channel, Phase::OpeningChannel, Some(beside)) => {
+            (PrimaryChannel::Rdb, Phase::OpeningChannel, Some(beside)) => {
                 let dialect = beside.dialect;
                 let handshake = ChannelHandshake::begin(dialect, &self.settings, &mut self.out);
                 self.phase = Phase::ShakingChannel { handshake, since_ms: now_ms };
@@ -211,14 +211,14 @@ impl ReplicaLink {
     }
 
     /// No connection could be made.
-    pub fn connect_failed(&mut self, wire: Wire, why: &str, now_ms: u64) {
+    pub fn connect_failed(&mut self, wire: PrimaryChannel, why: &str, now_ms: u64) {
         match (wire, &self.phase) {
-            (Wire::Main, Phase::Connecting) => {
+            (PrimaryChannel::Main, Phase::Connecting) => {
                 self.out.warning(format!("Error condition on socket for SYNC: {why}"));
                 self.disconnect(now_ms, SocketState::Closed);
                 self.wait(now_ms);
             }
-            (Wire::Channel, Phase::OpeningChannel) => {
+            (PrimaryChannel::Rdb, Phase::OpeningChannel) => {
                 self.out.warning(format!("Error condition on socket for the RDB channel: {why}"));
                 self.lose_channel(now_ms);
             }
@@ -228,11 +228,11 @@ impl ReplicaLink {
 
     /// The primary closed the connection, or it broke. Of a connection whose stream is held this is
     /// told when all that was held is shown.
-    pub fn closed(&mut self, wire: Wire, now_ms: u64) {
+    pub fn closed(&mut self, wire: PrimaryChannel, now_ms: u64) {
         match wire {
-            Wire::Main => self.main_closed(now_ms),
-            Wire::Channel if self.beside.is_none() => {}
-            Wire::Channel => match &self.phase {
+            PrimaryChannel::Main => self.main_closed(now_ms),
+            PrimaryChannel::Rdb if self.beside.is_none() => {}
+            PrimaryChannel::Rdb => match &self.phase {
                 Phase::OpeningChannel => self.connect_failed(wire, "closed", now_ms),
                 Phase::ShakingChannel { .. } | Phase::Announced(_) | Phase::Receiving { .. } => {
                     let line = "I/O error trying to sync with MASTER: RDB channel lost";
@@ -251,7 +251,9 @@ impl ReplicaLink {
                 *is_lost = true;
                 return;
             }
-            Phase::Connecting => return self.connect_failed(Wire::Main, "closed", now_ms),
+            Phase::Connecting => {
+                return self.connect_failed(PrimaryChannel::Main, "closed", now_ms);
+            }
             Phase::Shaking { .. } => {
                 self.out.warning("Failed to read response from the server: connection lost");
                 self.out.warning(NO_RESPONSE);
@@ -304,7 +306,7 @@ impl ReplicaLink {
             self.phase = Phase::Announced(None);
             self.reconnect(now_ms, socket);
         } else if is_lost {
-            self.closed(Wire::Main, now_ms);
+            self.closed(PrimaryChannel::Main, now_ms);
         } else if order.of.is_some() {
             self.acknowledge(self.applied, now_ms);
         }
@@ -352,7 +354,7 @@ impl ReplicaLink {
             {
                 "Master did not respond to command during the handshake of the RDB channel"
             }
-            _ if self.beside.as_ref().and_then(Beside::waits_since).is_some_and(is_over) => {
+            _ if self.beside.as_ref().and_then(DualChannel::waits_since).is_some_and(is_over) => {
                 "Master did not respond to command beside its data"
             }
             Phase::OpeningChannel
@@ -480,7 +482,7 @@ impl ReplicaLink {
                 format!("Reconnecting to MASTER {host}:{port} after failure")
             }
         });
-        self.out.push(ReplicaAction::Connect { wire: Wire::Main, host, port });
+        self.out.push(ReplicaAction::Connect { wire: PrimaryChannel::Main, host, port });
         self.out.notice("MASTER <-> REPLICA sync started");
     }
 
@@ -488,17 +490,17 @@ impl ReplicaLink {
     pub(super) fn open_channel(&mut self, dialect: ChannelDialect, now_ms: u64) {
         let Some(PrimaryAddress { host, port }) = self.primary.clone() else { return };
         self.clocks.heard_ms = now_ms;
-        self.beside = Some(Beside::new(dialect));
+        self.beside = Some(DualChannel::new(dialect));
         self.held = HeldBytes::default();
         self.phase = Phase::OpeningChannel;
-        self.out.push(ReplicaAction::Connect { wire: Wire::Channel, host, port });
+        self.out.push(ReplicaAction::Connect { wire: PrimaryChannel::Rdb, host, port });
     }
 
     /// All data have come: a second connection is of no more use.
     pub(super) fn close_channel(&mut self) {
         let beside = self.beside.as_mut();
         if beside.is_some_and(|beside| std::mem::take(&mut beside.is_open)) {
-            self.out.push(ReplicaAction::Close { wire: Wire::Channel });
+            self.out.push(ReplicaAction::Close { wire: PrimaryChannel::Rdb });
         }
     }
 
@@ -537,7 +539,7 @@ impl ReplicaLink {
             Phase::Unlinked | Phase::Waiting { .. } | Phase::Loading { is_lost: true, .. }
         );
         if is_open && socket == SocketState::Open {
-            self.out.push(ReplicaAction::Close { wire: Wire::Main });
+            self.out.push(ReplicaAction::Close { wire: PrimaryChannel::Main });
         }
         self.close_channel();
         self.beside = None;
@@ -565,7 +567,7 @@ impl ReplicaLink {
 }
 
 /// Whether the data of a full sync on two connections are still being loaded.
-fn is_loading(beside: &Beside) -> bool {
+fn is_loading(beside: &DualChannel) -> bool {
     beside.loaded.is_none()
 }
 

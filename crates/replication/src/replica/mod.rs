@@ -52,7 +52,7 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-pub use action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, StreamCommands, Wire};
+pub use action::{LoadMode, LoadOrder, PrimaryChannel, RdbFraming, ReplicaAction, StreamCommands};
 pub use channel::HeldBytes;
 pub use check::{check_channels, check_link, check_stream};
 pub use link::{Attempts, LoadOutcome, ReplicaLink};

@@ -19,7 +19,7 @@ pub(super) enum PsyncReply {
     /// The stream goes on, under this id if one is told.
     Continue(Option<ReplicationId>),
     /// All data comes on a second connection.
-    Beside(ChannelDialect),
+    DualChannel(ChannelDialect),
     /// Not now.
     Later,
     /// PSYNC is not known there, or the answer is not known here.
@@ -42,9 +42,11 @@ impl PsyncReply {
             b"+RDBCHANNELSYNC" => {
                 let client = words.next().and_then(parse_u64).filter(|_| words.next().is_none());
                 let dialect = client.map(|client| ChannelDialect::Redis { client });
-                dialect.map_or(Self::Unsupported, Self::Beside)
+                dialect.map_or(Self::Unsupported, Self::DualChannel)
             }
-            b"+DUALCHANNELSYNC" if words.next().is_none() => Self::Beside(ChannelDialect::Valkey),
+            b"+DUALCHANNELSYNC" if words.next().is_none() => {
+                Self::DualChannel(ChannelDialect::Valkey)
+            }
             b"-NOMASTERLINK" | b"-LOADING" => Self::Later,
             _ => Self::Unsupported,
         }
@@ -88,7 +90,7 @@ mod tests {
     use crate::ids::ReplicationId;
     use crate::replica::channel::ChannelDialect;
     use crate::replica::psync::PsyncReply::{
-        Beside, Continue, Full, KeepAlive, Later, Unsupported,
+        Continue, DualChannel, Full, KeepAlive, Later, Unsupported,
     };
 
     #[test]
@@ -112,11 +114,11 @@ mod tests {
             ("+CONTINUES".to_owned(), Unsupported),
             ("-NOMASTERLINK Can't SYNC while not connected with my master".to_owned(), Later),
             ("-LOADING Redis is loading the dataset in memory".to_owned(), Later),
-            ("+RDBCHANNELSYNC 7".to_owned(), Beside(ChannelDialect::Redis { client: 7 })),
+            ("+RDBCHANNELSYNC 7".to_owned(), DualChannel(ChannelDialect::Redis { client: 7 })),
             ("+RDBCHANNELSYNC".to_owned(), Unsupported),
             ("+RDBCHANNELSYNC -7".to_owned(), Unsupported),
             ("+RDBCHANNELSYNC 7 8".to_owned(), Unsupported),
-            ("+DUALCHANNELSYNC".to_owned(), Beside(ChannelDialect::Valkey)),
+            ("+DUALCHANNELSYNC".to_owned(), DualChannel(ChannelDialect::Valkey)),
             ("+DUALCHANNELSYNC 7".to_owned(), Unsupported),
             ("-ERR unknown command 'PSYNC'".to_owned(), Unsupported),
             (" ".to_owned(), Unsupported),

@@ -2,7 +2,9 @@
 //!
 //! Invariant: what the bytes mean does not depend on how they are cut.
 
-use super::action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, StreamCommands, Wire};
+use super::action::{
+    LoadMode, LoadOrder, PrimaryChannel, RdbFraming, ReplicaAction, StreamCommands,
+};
 use super::channel::{ChannelEnd, MainSide};
 use super::handover::Handover;
 use super::handshake::HandshakeEnd;
@@ -22,14 +24,14 @@ impl ReplicaLink {
 
     /// Whether to read from the primary: not while its data is being loaded, and of the stream
     /// beside them not more than may be held.
-    pub fn is_reading(&self, wire: Wire) -> bool {
+    pub fn is_reading(&self, wire: PrimaryChannel) -> bool {
         match (wire, &self.beside) {
-            (Wire::Main, Some(beside)) => {
+            (PrimaryChannel::Main, Some(beside)) => {
                 beside.main != MainSide::Held || self.held.size < self.settings.held_max
             }
-            (Wire::Main, None) => self.phase.is_reading(),
-            (Wire::Channel, Some(_)) => self.phase.is_reading(),
-            (Wire::Channel, None) => false,
+            (PrimaryChannel::Main, None) => self.phase.is_reading(),
+            (PrimaryChannel::Rdb, Some(_)) => self.phase.is_reading(),
+            (PrimaryChannel::Rdb, None) => false,
         }
     }
 
@@ -53,10 +55,10 @@ impl ReplicaLink {
     /// Bytes have come, or may be taken now. `buf` begins with the first byte of the connection
     /// that is not done with, and holds what came since. Returns how many bytes are done with when
     /// the actions are.
-    pub fn received(&mut self, wire: Wire, buf: &[u8], now_ms: u64) -> usize {
+    pub fn received(&mut self, wire: PrimaryChannel, buf: &[u8], now_ms: u64) -> usize {
         // A look at what was there before is no word from the primary, and the stream beside data
         // says nothing of these.
-        let is_awaited = self.beside.is_none() == (wire == Wire::Main);
+        let is_awaited = self.beside.is_none() == (wire == PrimaryChannel::Main);
         if buf.len() > self.left[wire as usize] && is_awaited && self.phase.is_reading() {
             self.clocks.heard_ms = now_ms;
         }
@@ -65,7 +67,7 @@ impl ReplicaLink {
         done
     }
 
-    fn take_in(&mut self, wire: Wire, buf: &[u8], now_ms: u64) -> usize {
+    fn take_in(&mut self, wire: PrimaryChannel, buf: &[u8], now_ms: u64) -> usize {
         let mut done = 0;
         while let Some(taken) = self.step(wire, buf, done, now_ms) {
             done += taken;
@@ -80,11 +82,17 @@ impl ReplicaLink {
     }
 
     /// Takes the next thing in; `None` if that needs more bytes, or none are wanted.
-    fn step(&mut self, wire: Wire, buf: &[u8], begin: usize, now_ms: u64) -> Option<usize> {
+    fn step(
+        &mut self,
+        wire: PrimaryChannel,
+        buf: &[u8],
+        begin: usize,
+        now_ms: u64,
+    ) -> Option<usize> {
         match (wire, &self.beside) {
-            (Wire::Main, Some(_)) => return self.take_beside(buf, begin, now_ms),
-            (Wire::Channel, None) => return None,
-            (Wire::Main, None) | (Wire::Channel, Some(_)) => {}
+            (PrimaryChannel::Main, Some(_)) => return self.take_beside(buf, begin, now_ms),
+            (PrimaryChannel::Rdb, None) => return None,
+            (PrimaryChannel::Main, None) | (PrimaryChannel::Rdb, Some(_)) => {}
         }
         match &mut self.phase {
             Phase::Shaking { .. } => self.take_reply(&buf[begin..], now_ms),
@@ -214,7 +222,7 @@ impl ReplicaLink {
             None | Some(HandshakeEnd::Promoted) => {}
             Some(HandshakeEnd::Failed | HandshakeEnd::Refused) => self.fail(now_ms),
             Some(HandshakeEnd::Full(of)) => self.phase = Phase::Announced(of),
-            Some(HandshakeEnd::Beside(dialect)) => self.open_channel(dialect, now_ms),
+            Some(HandshakeEnd::DualChannel(dialect)) => self.open_channel(dialect, now_ms),
             Some(HandshakeEnd::Legacy) => self.phase = Phase::Announced(None),
             Some(HandshakeEnd::Continue(id)) => self.resume(id, now_ms),
         }

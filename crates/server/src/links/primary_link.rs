@@ -20,7 +20,7 @@ use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
 use engine::clients::registry::Signal;
 use replication::primary;
 use replication::replica::{
-    LinkState, LoadMode, LoadOrder, LoadOutcome, RdbFraming, ReplicaAction, Wire,
+    LinkState, LoadMode, LoadOrder, LoadOutcome, PrimaryChannel, RdbFraming, ReplicaAction,
 };
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
@@ -91,7 +91,7 @@ impl PrimaryConnection {
 
 /// What a connection's task has for itself.
 struct PrimarySocket {
-    wire: Wire,
+    wire: PrimaryChannel,
     number: u64,
     stream: Stream,
     input: Vec<u8>,
@@ -120,10 +120,10 @@ impl PrimaryLink {
         self.channel.wake();
     }
 
-    fn connection(&self, wire: Wire) -> &PrimaryConnection {
+    fn connection(&self, wire: PrimaryChannel) -> &PrimaryConnection {
         match wire {
-            Wire::Main => &self.main,
-            Wire::Channel => &self.channel,
+            PrimaryChannel::Main => &self.main,
+            PrimaryChannel::Rdb => &self.channel,
         }
     }
 
@@ -248,15 +248,15 @@ impl LinksThread {
         self.primary_link.wake();
     }
 
-    fn close_link(&self, wire: Wire) {
+    fn close_link(&self, wire: PrimaryChannel) {
         let link = &self.primary_link;
         link.connection(wire).close();
-        if wire == Wire::Main {
+        if wire == PrimaryChannel::Main {
             link.held.borrow_mut().clear();
         }
     }
 
-    async fn connect(self: Rc<Self>, wire: Wire, host: String, port: u16) {
+    async fn connect(self: Rc<Self>, wire: PrimaryChannel, host: String, port: u16) {
         let number = self.number(wire);
         let connected = self.open_stream(wire, &host, port).await;
         if self.number(wire) != number {
@@ -275,7 +275,7 @@ impl LinksThread {
     /// Connects to a primary, in secret where that is asked for.
     async fn open_stream(
         &self,
-        wire: Wire,
+        wire: PrimaryChannel,
         host: &str,
         port: u16,
     ) -> io::Result<(Stream, Option<Rc<PrimaryClient>>)> {
@@ -284,12 +284,12 @@ impl LinksThread {
         // A link without it is slower, and no less right.
         let _ = socket.set_nodelay(true);
         let client = match wire {
-            Wire::Main => {
+            PrimaryChannel::Main => {
                 let client = Rc::new(PrimaryClient::register(server, &socket));
                 *self.primary_link.client.borrow_mut() = Rc::downgrade(&client);
                 Some(client)
             }
-            Wire::Channel => None,
+            PrimaryChannel::Rdb => None,
         };
         let stream = match server.config.get(TLS_REPLICATION) {
             true => Stream::Tls(server.tls.connect(socket).await?),
@@ -299,14 +299,14 @@ impl LinksThread {
     }
 
     /// Which connection there is, of all there ever were.
-    fn number(&self, wire: Wire) -> u64 {
+    fn number(&self, wire: PrimaryChannel) -> u64 {
         self.primary_link.connection(wire).number.get()
     }
 
     /// Serves the connection until it ends, or another takes its place.
     async fn serve_link(
         self: &Rc<Self>,
-        wire: Wire,
+        wire: PrimaryChannel,
         number: u64,
         client: Option<Rc<PrimaryClient>>,
         stream: Stream,
@@ -388,10 +388,10 @@ impl LinksThread {
     }
 
     /// What is said while the stream flows counts for the primary as a client.
-    fn note_sent(&self, wire: Wire, count: usize) {
+    fn note_sent(&self, wire: PrimaryChannel, count: usize) {
         let streams = || self.with_core(|core, _| core.link.state() == LinkState::Connected);
         if let Some(client) = self.primary_link.client.borrow().upgrade()
-            && wire == Wire::Main
+            && wire == PrimaryChannel::Main
             && streams()
         {
             client.note_sent(count);
@@ -400,8 +400,8 @@ impl LinksThread {
 
     /// Whether there is more of the stream than was shown, or is while data are loaded: the end of
     /// its connection comes behind it.
-    fn keeps_stream(&self, wire: Wire) -> bool {
-        wire == Wire::Main
+    fn keeps_stream(&self, wire: PrimaryChannel) -> bool {
+        wire == PrimaryChannel::Main
             && (!self.primary_link.held.borrow().is_empty()
                 || self.with_core(|core, _| core.link.is_holding()))
     }
@@ -411,9 +411,9 @@ impl LinksThread {
         let (is_reading, is_holding) =
             self.with_core(|core, _| (core.link.is_reading(wire), core.link.is_holding()));
         let may_go_on = match wire {
-            Wire::Main if is_holding => true,
-            Wire::Main => link.held.borrow().is_empty() && !link.is_ahead(),
-            Wire::Channel => !link.is_ahead(),
+            PrimaryChannel::Main if is_holding => true,
+            PrimaryChannel::Main => link.held.borrow().is_empty() && !link.is_ahead(),
+            PrimaryChannel::Rdb => !link.is_ahead(),
         };
         !socket.has_ended && is_reading && may_go_on
     }
@@ -421,7 +421,7 @@ impl LinksThread {
     /// Shows the engine more of what was held, if that is over; whether there was any.
     fn release(self: &Rc<Self>, socket: &mut PrimarySocket) -> bool {
         let link = &self.primary_link;
-        if socket.wire == Wire::Channel
+        if socket.wire == PrimaryChannel::Rdb
             || link.is_ahead()
             || self.with_core(|core, _| core.link.is_holding())
         {

@@ -16,16 +16,16 @@ use proto::{Output, OwnedArgs};
 
 use super::command_map::{self, CommandKind, keys_of};
 use super::counters::{Counter, RequestCounters};
-use super::details::Noted;
+use super::details::PendingDetails;
 use super::events::Events;
 use super::items::Work;
 use super::{MemcachedServer, failure_of, multiget, plain_key};
 
 /// What a request counts and tells, before it is final.
-pub(super) struct Told {
+pub(super) struct PendingStats {
     pub(super) counters: RequestCounters,
     pub(super) events: Events,
-    pub(super) details: Noted,
+    pub(super) details: PendingDetails,
 }
 
 /// A request, for the executor.
@@ -39,7 +39,7 @@ pub(super) struct RequestBody<'a> {
     /// Whether more keys of its request come behind it.
     is_part: bool,
     /// What the last attempt came to.
-    told: Told,
+    told: PendingStats,
     has_run: bool,
 }
 
@@ -57,13 +57,13 @@ impl<'a> RequestBody<'a> {
         let only_key = location.and_then(|it| Some((plain_key(&request.operation)?.text(), it)));
         // As in memcached, meta commands are not counted by their prefixes.
         let details = match request.form {
-            Form::Meta(_) => Noted::default(),
+            Form::Meta(_) => PendingDetails::default(),
             _ => server.memcached.details.begin(),
         };
         let (watched, descriptor) =
             (server.memcached.watchers.watched(), session.client.descriptor);
         let events = Events::of(watched, descriptor);
-        let told = Told { counters: RequestCounters::default(), events, details };
+        let told = PendingStats { counters: RequestCounters::default(), events, details };
         Self { server, lane, request, only_key, is_part, told, has_run }
     }
 

@@ -16,7 +16,7 @@ const PREFIXES_MAX: usize = 10_000;
 
 /// What is asked of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum KeyOperation {
     /// A read that found nothing.
     Miss,
     /// A read that found it.
@@ -37,17 +37,17 @@ struct PrefixCounters {
 
 /// What one request asks, before it is certain that it counts; nothing where nobody counts.
 #[derive(Default)]
-pub(super) struct Noted(Option<Notes>);
+pub(super) struct PendingDetails(Option<Notes>);
 
 struct Notes {
     delimiter: u8,
-    asked: Vec<(Box<[u8]>, Asked)>,
+    asked: Vec<(Box<[u8]>, KeyOperation)>,
 }
 
-impl Noted {
+impl PendingDetails {
     /// Notes what is asked of a key. One without a delimiter has no prefix.
     #[inline]
-    pub(super) fn record(&mut self, key: &[u8], asked: Asked) {
+    pub(super) fn record(&mut self, key: &[u8], asked: KeyOperation) {
         if let Some(notes) = &mut self.0
             && let Some(end) = key.iter().position(|byte| *byte == notes.delimiter)
         {
@@ -67,22 +67,22 @@ pub(crate) struct Details {
 
 impl Details {
     #[inline]
-    pub(super) fn begin(&self) -> Noted {
-        Noted(self.is_on().then(|| Notes {
+    pub(super) fn begin(&self) -> PendingDetails {
+        PendingDetails(self.is_on().then(|| Notes {
             delimiter: self.delimiter.get().copied().unwrap_or(DELIMITER),
             asked: Vec::new(),
         }))
     }
 
     #[inline]
-    pub(super) fn add(&self, noted: Noted) {
+    pub(super) fn add(&self, noted: PendingDetails) {
         if let Some(notes) = noted.0 {
             self.add_notes(notes.asked);
         }
     }
 
     #[cold]
-    fn add_notes(&self, noted: Vec<(Box<[u8]>, Asked)>) {
+    fn add_notes(&self, noted: Vec<(Box<[u8]>, KeyOperation)>) {
         let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
         for (prefix, asked) in noted {
             if prefixes.len() == PREFIXES_MAX && !prefixes.contains_key(&prefix) {
@@ -90,13 +90,13 @@ impl Details {
             }
             let counters = prefixes.entry(prefix).or_default();
             match asked {
-                Asked::Miss => counters.gets += 1,
-                Asked::Hit => {
+                KeyOperation::Miss => counters.gets += 1,
+                KeyOperation::Hit => {
                     counters.gets += 1;
                     counters.hits += 1;
                 }
-                Asked::Set => counters.sets += 1,
-                Asked::Delete => counters.deletions += 1,
+                KeyOperation::Set => counters.sets += 1,
+                KeyOperation::Delete => counters.deletions += 1,
             }
         }
     }
@@ -134,14 +134,14 @@ impl Details {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, Details, PREFIXES_MAX};
+    use super::{Details, KeyOperation, PREFIXES_MAX};
 
     #[test]
     fn a_delimiter_that_is_said_at_the_start_counts_from_then_on() {
         let details = Details::default();
         details.delimit_by(b'/');
         let mut noted = details.begin();
-        noted.record(b"a:b/c", Asked::Set);
+        noted.record(b"a:b/c", KeyOperation::Set);
         details.add(noted);
         assert_eq!(details.lines(), [b"PREFIX a:b get 0 hit 0 set 1 del 0".to_vec()]);
     }
@@ -154,17 +154,19 @@ mod tests {
             noted.record(key, asked);
             details.add(noted);
         };
-        note(b"a:1", Asked::Set);
+        note(b"a:1", KeyOperation::Set);
         assert!(details.lines().is_empty());
         details.set_on(true);
-        for asked in [Asked::Set, Asked::Hit, Asked::Miss, Asked::Delete] {
+        for asked in
+            [KeyOperation::Set, KeyOperation::Hit, KeyOperation::Miss, KeyOperation::Delete]
+        {
             note(b"a:1", asked);
         }
-        note(b"none", Asked::Hit);
+        note(b"none", KeyOperation::Hit);
         assert_eq!(details.lines(), [b"PREFIX a get 2 hit 1 set 1 del 1".to_vec()]);
-        (0..2 * PREFIXES_MAX).for_each(|it| note(format!("{it}:").as_bytes(), Asked::Hit));
+        (0..2 * PREFIXES_MAX).for_each(|it| note(format!("{it}:").as_bytes(), KeyOperation::Hit));
         assert_eq!(details.lines().len(), PREFIXES_MAX);
-        note(b"a:2", Asked::Set);
+        note(b"a:2", KeyOperation::Set);
         assert!(details.lines().contains(&b"PREFIX a get 2 hit 1 set 2 del 1".to_vec()));
     }
 }

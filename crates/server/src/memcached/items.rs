@@ -17,10 +17,10 @@ use proto::memcached::{
     Response, Retrieve, Store, StoreMode, answer,
 };
 
-use super::body::Told;
+use super::body::PendingStats;
 use super::command_map::keys_of;
 use super::counters::Counter;
-use super::details::Asked;
+use super::details::KeyOperation;
 use super::events::{self, size_of_item};
 use super::number::number_of;
 use super::{failure_of, shows_cas};
@@ -34,7 +34,7 @@ pub(super) struct Work<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) out: &'a mut Output,
     /// What the work counts and tells.
-    pub(super) told: &'a mut Told,
+    pub(super) told: &'a mut PendingStats,
     /// No value may be larger.
     pub(super) size_max: usize,
     /// Whether more keys of its request come behind it.
@@ -159,7 +159,7 @@ impl Work<'_> {
             return self.miss(key, retrieve);
         };
         self.told.counters.add_if(is_get, Counter::GetHits);
-        self.told.details.record(key, Asked::Hit);
+        self.told.details.record(key, KeyOperation::Hit);
         // What expires at once is told for the last time.
         let is_last = moment == Some(Deadline::Passed);
         let (notes, ttl_s) = (entry.notes(), if is_last { Some(0) } else { ttl_of(entry, now) });
@@ -208,7 +208,7 @@ impl Work<'_> {
 
     /// Answers a miss, or makes the item that the client is to fill.
     fn miss(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
-        self.told.details.record(key, Asked::Miss);
+        self.told.details.record(key, KeyOperation::Miss);
         let is_free = !self.tx.exists(key)?;
         let is_get = retrieve.touch.is_none();
         let Some(expiry) = retrieve.vivify.filter(|_| is_free) else {
@@ -242,7 +242,7 @@ impl Work<'_> {
 
     fn store(&mut self, key: &[u8], store: &Store<'_>) -> Done {
         self.told.counters.add(Counter::CmdSet);
-        self.told.details.record(key, Asked::Set);
+        self.told.details.record(key, KeyOperation::Set);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         let (mut notes, mut expiry) = (ItemNotes::of_flags(store.flags), Some(store.expiry));
         // Whether there is an item is asked before which one it is.
@@ -343,7 +343,7 @@ impl Work<'_> {
     }
 
     fn delete(&mut self, key: &[u8], delete: &Delete<'_>) -> Done {
-        self.told.details.record(key, Asked::Delete);
+        self.told.details.record(key, KeyOperation::Delete);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         if found.is_none() {
             self.told.counters.add(Counter::DeleteMisses);

@@ -127,17 +127,17 @@ struct EntryLocation {
 struct Known {
     deadline: Option<UnixMillis>,
     access: Access,
-    note: Noted,
+    note: PrecedingNotes,
 }
 
 /// What is noted of an entry that comes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Noted {
+struct PrecedingNotes {
     flags: u32,
     is_sticky: bool,
 }
 
-impl Noted {
+impl PrecedingNotes {
     /// Takes a note in, if it is about the next entry.
     fn take(&mut self, name: &[u8], text: &[u8]) -> bool {
         let (is_flags, is_sticky) =
@@ -266,7 +266,7 @@ struct Splitter<'f> {
     at: usize,
     places: Vec<EntryLocation>,
     /// What was noted of the next entry.
-    noted: Noted,
+    noted: PrecedingNotes,
     database: u64,
     sum: u64,
     /// By which version types of values are understood.
@@ -313,7 +313,7 @@ impl<'f> Splitter<'f> {
             window: Window::new(file),
             at: 0,
             places: Vec::new(),
-            noted: Noted::default(),
+            noted: PrecedingNotes::default(),
             database: 0,
             sum: 0,
             dialect: 0,
@@ -442,7 +442,7 @@ impl<'f> Splitter<'f> {
         };
         let value = gathering.finish(&self.window.bytes[..rest_len]);
         let entry = value.map_err(|Malformed| flawed())?.into_entry(&key, place.known.deadline);
-        let Noted { flags, is_sticky } = std::mem::take(&mut self.noted);
+        let PrecedingNotes { flags, is_sticky } = std::mem::take(&mut self.noted);
         let entry = entry.with_notes(ItemNotes::of_flags(flags));
         entry.borrow().set_sticky(is_sticky);
         self.pass(rest_len);

@@ -5,7 +5,7 @@ use proptest::{bool, proptest};
 
 use super::cuts::words;
 use super::{ID, MARK, OTHER_ID, Session, at, command};
-use crate::replica::action::{LoadMode, ReplicaAction, Wire};
+use crate::replica::action::{LoadMode, PrimaryChannel, ReplicaAction};
 use crate::replica::check::check_channels;
 use crate::replica::link::{LoadOutcome, ReplicaLink};
 use crate::replica::phase::LinkState;
@@ -24,7 +24,7 @@ fn opened(answer: &str, settings: ReplicaSettings) -> (Session, Vec<String>) {
     let expected =
         ["log PSYNC is not possible, initialize RDB channel.", "channel connect top:7000"];
     assert_eq!(lines, expected);
-    session.link.connected(Wire::Channel, session.now_ms);
+    session.link.connected(PrimaryChannel::Rdb, session.now_ms);
     let lines = session.done();
     (session, lines)
 }
@@ -48,10 +48,10 @@ fn redis(settings: ReplicaSettings) -> Session {
 fn valkey(settings: ReplicaSettings) -> Session {
     let settings = ReplicaSettings { valkey_version: Some("9.0.0"), ..settings };
     let mut session = Session::begin(settings, None);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.hear("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n");
     session.hear("+DUALCHANNELSYNC\r\n");
-    session.link.connected(Wire::Channel, session.now_ms);
+    session.link.connected(PrimaryChannel::Rdb, session.now_ms);
     let said = "channel > REPLCONF capa eof capa apus rdb-only 1 rdb-channel 1 listening-port 6379 \
                 version 9.0.0";
     assert_eq!(session.done(), [said]);
@@ -102,15 +102,21 @@ fn the_stream_is_held_until_the_data_are_loaded() {
 #[test]
 fn what_is_held_is_bounded() {
     let mut session = redis(ReplicaSettings { held_max: 20, ..settings() });
-    assert!(session.link.is_reading(Wire::Main) && session.link.is_reading(Wire::Channel));
+    assert!(
+        session.link.is_reading(PrimaryChannel::Main)
+            && session.link.is_reading(PrimaryChannel::Rdb)
+    );
     session.hear("*1\r\n$4\r\nping\r\n");
-    assert!(session.link.is_reading(Wire::Main));
+    assert!(session.link.is_reading(PrimaryChannel::Main));
     session.hear("*1\r\n$4\r\nping\r\n");
-    assert!(!session.link.is_reading(Wire::Main) && session.link.is_reading(Wire::Channel));
+    assert!(
+        !session.link.is_reading(PrimaryChannel::Main)
+            && session.link.is_reading(PrimaryChannel::Rdb)
+    );
     whole(&mut session);
-    assert!(!session.link.is_reading(Wire::Channel));
+    assert!(!session.link.is_reading(PrimaryChannel::Rdb));
     session.loaded(LOADED);
-    assert!(session.link.is_reading(Wire::Main));
+    assert!(session.link.is_reading(PrimaryChannel::Main));
 }
 
 #[test]
@@ -195,7 +201,7 @@ fn neither_connection_is_left_alone_before_all_data_have_come() {
     let lines = session.closed();
     assert_eq!(lines[1..], lost, "the first one broke");
     let mut session = redis(settings());
-    session.link.closed(Wire::Channel, session.now_ms);
+    session.link.closed(PrimaryChannel::Rdb, session.now_ms);
     assert_eq!(session.done()[1..], ["close", "abort load"], "the second one broke");
     let mut session = redis(settings());
     assert_eq!(session.pass(60_000)[1..4], ["close", "channel close", "abort load"], "both silent");
@@ -210,11 +216,11 @@ fn neither_connection_is_left_alone_before_all_data_have_come() {
         "not wanted any more"
     );
     let (mut session, _) = opened("+RDBCHANNELSYNC 7\r\n", settings());
-    session.link.closed(Wire::Channel, session.now_ms);
+    session.link.closed(PrimaryChannel::Rdb, session.now_ms);
     assert_eq!(session.done()[1..], ["close"]);
     let mut session = Session::asking(settings(), None);
     session.hear("+RDBCHANNELSYNC 7\r\n");
-    session.link.connect_failed(Wire::Channel, "refused", session.now_ms);
+    session.link.connect_failed(PrimaryChannel::Rdb, "refused", session.now_ms);
     let refused = "log Error condition on socket for the RDB channel: refused";
     assert_eq!(session.done(), [refused, "close"]);
 }
@@ -307,10 +313,10 @@ struct Seen {
 fn seen(main: &[u8], channel: &[u8], steps: (usize, usize), main_first: bool) -> Seen {
     let mut link = ReplicaLink::new(settings());
     link.replicaof(super::primary(), None, None, 0);
-    link.connected(Wire::Main, 0);
+    link.connected(PrimaryChannel::Main, 0);
     let mut seen = Seen::default();
     let (mut rests, mut is_whole) = ([Vec::new(), Vec::new()], false);
-    let mut feed = |link: &mut ReplicaLink, wire: Wire, bytes: &[u8]| {
+    let mut feed = |link: &mut ReplicaLink, wire: PrimaryChannel, bytes: &[u8]| {
         let rest = &mut rests[wire as usize];
         rest.extend_from_slice(bytes);
         let done = link.received(wire, rest, 0);
@@ -320,7 +326,7 @@ fn seen(main: &[u8], channel: &[u8], steps: (usize, usize), main_first: bool) ->
                 ReplicaAction::Hold(range) => seen.held.extend(&rest[range]),
                 ReplicaAction::Stream { range, .. } => seen.stream.extend(&rest[range]),
                 ReplicaAction::EndOfRdb => is_whole = true,
-                ReplicaAction::Connect { wire: Wire::Channel, .. } => link.connected(wire, 0),
+                ReplicaAction::Connect { wire: PrimaryChannel::Rdb, .. } => link.connected(wire, 0),
                 _ => {}
             }
         }
@@ -328,22 +334,22 @@ fn seen(main: &[u8], channel: &[u8], steps: (usize, usize), main_first: bool) ->
         std::mem::take(&mut is_whole)
     };
     let greeting = b"+PONG\r\n+OK\r\n+OK\r\n+RDBCHANNELSYNC 7\r\n";
-    greeting.chunks(steps.0).for_each(|piece| _ = feed(&mut link, Wire::Main, piece));
-    link.connected(Wire::Channel, 0);
+    greeting.chunks(steps.0).for_each(|piece| _ = feed(&mut link, PrimaryChannel::Main, piece));
+    link.connected(PrimaryChannel::Rdb, 0);
     let mut mains = main.chunks(steps.0);
     let mut channels = channel.chunks(steps.1);
     if main_first {
-        mains.by_ref().for_each(|piece| _ = feed(&mut link, Wire::Main, piece));
+        mains.by_ref().for_each(|piece| _ = feed(&mut link, PrimaryChannel::Main, piece));
     }
     for piece in channels.by_ref() {
-        if feed(&mut link, Wire::Channel, piece) {
+        if feed(&mut link, PrimaryChannel::Rdb, piece) {
             link.loaded(LOADED, 0);
         }
         if let Some(piece) = mains.next() {
-            feed(&mut link, Wire::Main, piece);
+            feed(&mut link, PrimaryChannel::Main, piece);
         }
     }
-    mains.for_each(|piece| _ = feed(&mut link, Wire::Main, piece));
+    mains.for_each(|piece| _ = feed(&mut link, PrimaryChannel::Main, piece));
     let position = link.position().map(|position| position.to_string());
     seen.position = position;
     seen

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::{prop_assert_eq, prop_oneof, proptest, strategy::Strategy};
 
 use super::{ID, MARK, command, primary};
-use crate::replica::action::{RdbFraming, ReplicaAction, Wire};
+use crate::replica::action::{PrimaryChannel, RdbFraming, ReplicaAction};
 use crate::replica::check::{check_link, check_stream};
 use crate::replica::link::{LoadOutcome, ReplicaLink};
 use crate::replica::settings::ReplicaSettings;
@@ -21,12 +21,12 @@ struct Seen {
 fn seen<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Seen {
     let mut link = ReplicaLink::new(ReplicaSettings::default());
     link.replicaof(primary(), None, None, 0);
-    link.connected(Wire::Main, 0);
+    link.connected(PrimaryChannel::Main, 0);
     let (mut seen, mut rest) = (Seen::default(), Vec::new());
     for piece in pieces {
         rest.extend_from_slice(piece);
         loop {
-            let done = link.received(Wire::Main, &rest, 0);
+            let done = link.received(PrimaryChannel::Main, &rest, 0);
             let (mut is_whole, mut applied) = (false, None);
             for action in link.take_actions() {
                 match action {

@@ -2,7 +2,7 @@
 //! only if the other side cannot be one.
 
 use super::{ID, Session, at, primary};
-use crate::replica::action::Wire;
+use crate::replica::action::PrimaryChannel;
 use crate::replica::settings::ReplicaSettings;
 
 const IS_PRIMARY: &str = "-ERR PSYNC FAILOVER can't be sent to a master.\r\n";
@@ -20,7 +20,7 @@ fn begun() -> Session {
 
 /// The next connection stands, and PSYNC is sent on it; what is sent last.
 fn ask(session: &mut Session) -> String {
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.done();
     session.hear("+PONG\r\n+OK\r\n+OK\r\n").pop().expect("PSYNC is sent")
 }
@@ -44,14 +44,14 @@ fn asked_again() -> Session {
 #[test]
 fn a_connection_that_is_lost_before_anything_is_asked_changes_nothing() {
     let mut session = begun();
-    session.link.connect_failed(Wire::Main, "x", session.now_ms);
+    session.link.connect_failed(PrimaryChannel::Main, "x", session.now_ms);
     assert_eq!(session.link.handed_over(), Some(false));
     let mut session = begun();
     session.closed();
     assert_eq!(session.link.handed_over(), Some(false));
     for heard in ["", "+PONG\r\n", "+PONG\r\n+OK\r\n", "-ERR no\r\n"] {
         let mut session = begun();
-        session.link.connected(Wire::Main, session.now_ms);
+        session.link.connected(PrimaryChannel::Main, session.now_ms);
         session.hear(heard);
         assert!(!session.closed().contains(&IN_DOUBT.to_owned()));
         assert_eq!(session.link.handed_over(), Some(false), "{heard}");
@@ -81,7 +81,7 @@ fn what_is_lost_behind_the_request_is_asked_again() {
     assert!(session.link.is_handover_in_doubt());
     // So is silence, and no connection.
     session.pass(1000);
-    session.link.connect_failed(Wire::Main, "x", session.now_ms);
+    session.link.connect_failed(PrimaryChannel::Main, "x", session.now_ms);
     session.pass(1000);
     ask(&mut session);
     session.pass(100_000);

@@ -1,7 +1,7 @@
 //! The handshake, line by line.
 
 use super::{ID, OTHER_ID, Session, at};
-use crate::replica::action::Wire;
+use crate::replica::action::PrimaryChannel;
 use crate::replica::link::LoadOutcome;
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaSettings;
@@ -34,7 +34,7 @@ fn the_words_depend_on_the_configuration() {
     ];
     for (settings, words) in table {
         let mut session = Session::begin(settings, None);
-        session.link.connected(Wire::Main, session.now_ms);
+        session.link.connected(PrimaryChannel::Main, session.now_ms);
         assert_eq!(session.done()[1], "> PING");
         let pong = "log Master replied to PING, replication can continue...";
         assert_eq!(session.hear("+PONG\r\n"), [pong, words]);
@@ -44,14 +44,14 @@ fn the_words_depend_on_the_configuration() {
 #[test]
 fn psync_follows_the_last_reply() {
     let mut session = Session::begin(ReplicaSettings::default(), Some(at(ID, 41, 2)));
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.hear("+PONG\r\n");
     assert!(session.hear("+OK\r\n+O").is_empty());
     let asked = format!("log Trying a partial resynchronization (request {ID}:42).");
     assert_eq!(session.hear("K\r\n"), [asked, format!("> PSYNC {ID} 42")]);
 
     let mut session = Session::begin(ReplicaSettings::default(), None);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.hear("+PONG\r\n");
     let nothing = "log Partial resynchronization not possible (no cached master)";
     assert_eq!(session.hear("+OK\r\n+OK\r\n"), [nothing, "> PSYNC ? -1"]);
@@ -61,13 +61,13 @@ fn psync_follows_the_last_reply() {
 fn only_some_errors_to_ping_are_signs_of_life() {
     for line in ["+", "+PONG", "-NOAUTH x", "-NOPERM x", "-ERR operation not permitted"] {
         let mut session = Session::begin(ReplicaSettings::default(), None);
-        session.link.connected(Wire::Main, session.now_ms);
+        session.link.connected(PrimaryChannel::Main, session.now_ms);
         session.done();
         assert_eq!(session.hear(&format!("{line}\r\n"))[1], SHORT, "{line}");
     }
     for line in ["-LOADING x", "-MASTERDOWN x", "-BUSY x", "-DENIED x", "$4", "-ERR x", ""] {
         let mut session = Session::begin(ReplicaSettings::default(), None);
-        session.link.connected(Wire::Main, session.now_ms);
+        session.link.connected(PrimaryChannel::Main, session.now_ms);
         session.done();
         let log = format!("log Error reply to PING from master: '{line}'");
         assert_eq!(session.hear(&format!("{line}\r\n")), [&log, "close"]);
@@ -81,14 +81,14 @@ fn only_some_errors_to_ping_are_signs_of_life() {
 fn an_error_to_auth_is_fatal_and_others_are_not() {
     let settings = ReplicaSettings { password: Some(b"x".to_vec()), ..Default::default() };
     let mut session = Session::begin(settings, None);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.hear("-NOAUTH Authentication required.\r\n");
     let log = "log Unable to AUTH to MASTER: -WRONGPASS no";
     assert_eq!(session.hear("-WRONGPASS no\r\n+OK\r\n+OK\r\n"), [log, "close"]);
     assert!(session.rest.is_empty(), "nothing of a closed connection is kept");
 
     let mut session = Session::begin(ReplicaSettings::default(), None);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.hear("+PONG\r\n");
     let log = |word: &str| {
         format!("log (Non critical) Master does not understand REPLCONF {word}: -ERR odd")
@@ -101,7 +101,7 @@ fn an_error_to_auth_is_fatal_and_others_are_not() {
 #[test]
 fn a_primary_that_takes_its_replicas_writes_is_refused() {
     let mut session = Session::begin(ReplicaSettings::default(), None);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.hear("+PONG\r\n+OK\r\n");
     assert_eq!(session.hear("+OK active-replica\r\n")[1], "close");
 }
@@ -109,7 +109,7 @@ fn a_primary_that_takes_its_replicas_writes_is_refused() {
 #[test]
 fn a_line_too_long_ends_the_attempt() {
     let mut session = Session::begin(ReplicaSettings::default(), None);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.done();
     assert!(session.hear(&"+".repeat(255)).is_empty());
     assert_eq!(session.hear("+")[1], "close");
@@ -118,7 +118,7 @@ fn a_line_too_long_ends_the_attempt() {
 #[test]
 fn each_reply_has_its_time() {
     let mut session = Session::begin(ReplicaSettings::default(), None);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.done();
     assert!(session.pass(4999).is_empty());
     session.hear("+PONG\r\n");

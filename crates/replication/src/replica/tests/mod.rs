@@ -9,7 +9,7 @@ mod simulation;
 mod stream;
 mod sync;
 
-use super::action::{ReplicaAction, Wire};
+use super::action::{PrimaryChannel, ReplicaAction};
 use super::link::{LoadOutcome, ReplicaLink};
 use super::settings::{PrimaryAddress, ReplicaSettings};
 use crate::history::SavedHistory;
@@ -73,7 +73,7 @@ impl Session {
     /// A replica that has sent PSYNC.
     fn asking(settings: ReplicaSettings, own: Option<SavedHistory>) -> Session {
         let mut session = Session::begin(settings, own);
-        session.link.connected(Wire::Main, session.now_ms);
+        session.link.connected(PrimaryChannel::Main, session.now_ms);
         session.hear("+PONG\r\n+OK\r\n+OK\r\n");
         session
     }
@@ -93,7 +93,7 @@ impl Session {
 
     fn hear_bytes(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
-        let done = self.link.received(Wire::Main, &self.rest, self.now_ms);
+        let done = self.link.received(PrimaryChannel::Main, &self.rest, self.now_ms);
         let lines = self.done();
         self.rest.drain(..done);
         lines
@@ -102,7 +102,7 @@ impl Session {
     /// The primary says this on the second connection.
     fn hear_on_channel(&mut self, text: &str) -> Vec<String> {
         self.channel_rest.extend_from_slice(text.as_bytes());
-        let done = self.link.received(Wire::Channel, &self.channel_rest, self.now_ms);
+        let done = self.link.received(PrimaryChannel::Rdb, &self.channel_rest, self.now_ms);
         let buffer = std::mem::take(&mut self.channel_rest);
         let lines = self.done_with(&buffer);
         self.channel_rest = buffer[done..].to_vec();
@@ -118,7 +118,7 @@ impl Session {
 
     fn closed(&mut self) -> Vec<String> {
         self.rest.clear();
-        self.link.closed(Wire::Main, self.now_ms);
+        self.link.closed(PrimaryChannel::Main, self.now_ms);
         self.done()
     }
 
@@ -177,10 +177,10 @@ impl Session {
 }
 
 /// The second connection is named.
-fn on(wire: Wire) -> &'static str {
+fn on(wire: PrimaryChannel) -> &'static str {
     match wire {
-        Wire::Main => "",
-        Wire::Channel => "channel ",
+        PrimaryChannel::Main => "",
+        PrimaryChannel::Rdb => "channel ",
     }
 }
 

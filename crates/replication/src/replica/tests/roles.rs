@@ -1,7 +1,7 @@
 //! REPLICAOF, and the link as ROLE and INFO show it.
 
 use super::{CACHED, ID, LOST, MARK, Session, at, command, primary};
-use crate::replica::action::Wire;
+use crate::replica::action::PrimaryChannel;
 use crate::replica::link::LoadOutcome;
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaofReply;
@@ -62,7 +62,7 @@ fn another_primary_is_asked_to_go_on_from_where_the_last_one_was_left() {
     session.link.replicaof(to("new", 1), None, None, session.now_ms);
     assert_eq!(session.done()[0], "close");
     session.rest.clear();
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.done();
     let lines = session.hear("+PONG\r\n+OK\r\n+OK\r\n");
     assert_eq!(lines.last(), Some(&format!("> PSYNC {ID} 115")));
@@ -81,7 +81,7 @@ fn promotion_ends_whatever_goes_on_and_tells_where() {
     assert_eq!(session.done(), ["close", LOST, CACHED, DISCARDED]);
     assert_eq!(session.link.state(), LinkState::None);
     assert!(session.pass(100_000).is_empty());
-    assert_eq!(session.link.received(Wire::Main, b"late", 0), 4);
+    assert_eq!(session.link.received(PrimaryChannel::Main, b"late", 0), 4);
 
     let mut session = Session::asking(ReplicaSettings::default(), Some(at(ID, 9, 0)));
     session.hear(&format!("+FULLRESYNC {ID} 100\r\n$2\r\nx"));
@@ -96,10 +96,10 @@ fn promotion_ends_whatever_goes_on_and_tells_where() {
 fn the_states_as_role_names_them() {
     let mut session = Session::begin(ReplicaSettings::default(), None);
     let mut names = vec![session.link.state().name()];
-    session.link.connect_failed(Wire::Main, "x", session.now_ms);
+    session.link.connect_failed(PrimaryChannel::Main, "x", session.now_ms);
     names.push(session.link.state().name());
     session.pass(1000);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.done();
     names.push(session.link.state().name());
     for words in ["+PONG\r\n+OK\r\n+OK\r\n", &format!("+FULLRESYNC {ID} 1\r\n"), "$1\r\n", "x"] {
@@ -158,7 +158,7 @@ fn figures_of_a_link_up_and_down() {
     assert_eq!((report.last_io_s, report.role_offset, report.offset), (-1, -1, 100));
     assert_eq!((report.up_since_s, report.down_since_s), (None, Some(7)));
     assert_eq!((report.attempts.current, report.attempts.total), (1, 2));
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.done();
     session.hear("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n");
     let report = session.link.report(session.now_ms + 9000).expect("a primary");

@@ -6,7 +6,7 @@ use proto::{Limits, Progress, RequestParser};
 use super::{MARK, command, primary};
 use crate::history::{History, KeptRange, PsyncVerdict};
 use crate::ids::ReplicationId;
-use crate::replica::action::{LoadMode, ReplicaAction, Wire};
+use crate::replica::action::{LoadMode, PrimaryChannel, ReplicaAction};
 use crate::replica::link::{LoadOutcome, ReplicaLink};
 use crate::replica::settings::ReplicaSettings;
 
@@ -177,7 +177,7 @@ impl World {
         self.act();
         if std::mem::take(&mut self.is_connecting) {
             self.wire = Some(FakeWire::default());
-            self.link.connected(Wire::Main, self.now_ms);
+            self.link.connected(PrimaryChannel::Main, self.now_ms);
             self.act();
         }
         if self.is_whole && self.random.below(2) == 0 {
@@ -186,7 +186,7 @@ impl World {
         self.serve();
         let Some(wire) = &mut self.wire else { return };
         let piece = wire.to_replica.len().min(most);
-        if piece > 0 && self.link.is_reading(Wire::Main) {
+        if piece > 0 && self.link.is_reading(PrimaryChannel::Main) {
             self.rest.extend(wire.to_replica.drain(..piece));
             self.receive();
         }
@@ -196,9 +196,9 @@ impl World {
         self.is_connecting = false;
         self.rest.clear();
         if self.wire.take().is_some() {
-            self.link.closed(Wire::Main, self.now_ms);
+            self.link.closed(PrimaryChannel::Main, self.now_ms);
         } else {
-            self.link.connect_failed(Wire::Main, "no route", self.now_ms);
+            self.link.connect_failed(PrimaryChannel::Main, "no route", self.now_ms);
         }
         self.act();
     }
@@ -226,7 +226,7 @@ impl World {
     }
 
     fn receive(&mut self) {
-        let done = self.link.received(Wire::Main, &self.rest, self.now_ms);
+        let done = self.link.received(PrimaryChannel::Main, &self.rest, self.now_ms);
         self.act();
         let done = done.min(self.rest.len());
         self.rest.drain(..done);

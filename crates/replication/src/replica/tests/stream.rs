@@ -1,7 +1,7 @@
 //! The stream that flows: acknowledgements, silence, faults.
 
 use super::{AGAIN, CACHED, ID, LOST, Session, at, command};
-use crate::replica::action::Wire;
+use crate::replica::action::PrimaryChannel;
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaSettings;
 
@@ -133,12 +133,12 @@ fn a_lost_link_is_made_again_at_once_but_not_more_than_once_per_second() {
     let mut session = Session::streaming(ReplicaSettings::default());
     session.now_ms += 1000;
     assert_eq!(session.closed()[..4], [LOST, CACHED, AGAIN, "connect top:7000"]);
-    session.link.connect_failed(Wire::Main, "Connection refused", session.now_ms);
+    session.link.connect_failed(PrimaryChannel::Main, "Connection refused", session.now_ms);
     assert_eq!(session.done(), ["log Error condition on socket for SYNC: Connection refused"]);
     assert_eq!(session.link.state(), LinkState::Connect);
     assert!(session.pass(999).is_empty());
     assert_eq!(session.pass(1)[..2], ["log Connecting to MASTER top:7000", "connect top:7000"]);
-    session.link.connected(Wire::Main, session.now_ms);
+    session.link.connected(PrimaryChannel::Main, session.now_ms);
     session.done();
     session.hear("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n");
     assert_eq!(session.closed(), [LOST, CACHED], "the attempt was just now");

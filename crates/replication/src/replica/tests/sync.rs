@@ -1,7 +1,7 @@
 //! All data: framing, loading, and what is left to go on from.
 
 use super::{AGAIN, CACHED, ID, LOST, MARK, OTHER_ID, Session, at};
-use crate::replica::action::{LoadMode, Wire};
+use crate::replica::action::{LoadMode, PrimaryChannel};
 use crate::replica::link::LoadOutcome;
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaSettings;
@@ -24,7 +24,7 @@ fn data_of_known_length_and_the_stream_right_behind() {
         ]
     );
     assert_eq!(session.hear("S001*1\r\n$4\r\nping\r\n*1"), ["rdb S001", "end of rdb"]);
-    assert!(!session.link.is_reading(Wire::Main));
+    assert!(!session.link.is_reading(PrimaryChannel::Main));
     assert_eq!(session.rest, b"*1\r\n$4\r\nping\r\n*1");
     assert_eq!(
         session.loaded(LoadOutcome::Loaded { database: 4 }),

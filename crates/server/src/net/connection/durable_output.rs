@@ -35,7 +35,7 @@ struct Watermark {
     /// From the reply's first byte to its last one.
     reply: Range<u64>,
     lsn: Lsn,
-    tells: Tells,
+    tells: ReplyContent,
     /// Whether more of that reply was still to be made.
     is_long: bool,
     /// Whether the replies wait for the snapshot file, too.
@@ -44,7 +44,7 @@ struct Watermark {
 
 /// What a reply says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tells {
+enum ReplyContent {
     /// What others left, which may come of any write and answers no request.
     Message,
     /// What was read.
@@ -69,7 +69,7 @@ impl Connection {
         let server = self.worker.server;
         let awaits_file = tells_of_write && server.journal.snapshot_fence.is_up();
         if awaits_file || !server.journal.is_durable(lsn) {
-            let tells = if tells_of_write { Tells::Write } else { Tells::Read };
+            let tells = if tells_of_write { ReplyContent::Write } else { ReplyContent::Read };
             self.hold_until(output, begun, (lsn, tells, awaits_file));
         }
     }
@@ -78,7 +78,7 @@ impl Connection {
     pub(super) fn hold_messages(&mut self, output: &Output, begun: u64) {
         let (lsn, _) = self.session.take_seen();
         if !self.worker.server.journal.is_durable(lsn) {
-            self.hold_until(output, begun, (lsn, Tells::Message, false));
+            self.hold_until(output, begun, (lsn, ReplyContent::Message, false));
         }
     }
 
@@ -87,12 +87,12 @@ impl Connection {
         &mut self,
         output: &Output,
         begun: u64,
-        (lsn, tells, awaits_file): (Lsn, Tells, bool),
+        (lsn, tells, awaits_file): (Lsn, ReplyContent, bool),
     ) {
         let (reply, is_long) = (begun..output.appended(), output.is_streaming());
         let is_silent = reply.is_empty() && !is_long;
-        let says_something = tells == Tells::Write || self.session.memcached.is_some();
-        if is_silent && (tells == Tells::Message || !says_something) {
+        let says_something = tells == ReplyContent::Write || self.session.memcached.is_some();
+        if is_silent && (tells == ReplyContent::Message || !says_something) {
             return;
         }
         let mut watermark = Watermark { reply, lsn, tells, is_long, awaits_file };
@@ -101,7 +101,7 @@ impl Connection {
             watermark.lsn = watermark.lsn.max(last.lsn);
             if is_silent && last.reply == watermark.reply {
                 // However many say nothing, one watermark is enough.
-                let tells = if last.tells == Tells::Write { last.tells } else { tells };
+                let tells = if last.tells == ReplyContent::Write { last.tells } else { tells };
                 *last =
                     Watermark { awaits_file: last.awaits_file || awaits_file, tells, ..watermark };
                 return;
@@ -164,9 +164,9 @@ impl Connection {
         let server = self.worker.server;
         let hides_reads = server.journal.hides_unsafe();
         let lost = marks.into_iter().filter(|watermark| match watermark.tells {
-            Tells::Message => false,
-            Tells::Read => hides_reads,
-            Tells::Write => true,
+            ReplyContent::Message => false,
+            ReplyContent::Read => hides_reads,
+            ReplyContent::Write => true,
         });
         let mut lost = lost.peekable();
         if lost.peek().is_none() {

@@ -45,7 +45,7 @@ use engine::clients::multicast::migrate;
 use engine::clients::registry::{PendingSignals, Signal, client_flags};
 use engine::runtime::panics::contain;
 use engine::session::life::{
-    Body, Disconnected, Incoming, Outgoing, ReadOutcome, Rest, SessionStatus, StepEnd, Waits,
+    Body, Disconnected, Incoming, LifeOutcome, Outgoing, ReadOutcome, SessionStatus, StepEnd, Waits,
 };
 use engine::session::{self, Session, Suspension};
 
@@ -153,9 +153,9 @@ impl Connection {
 
     fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
         match session::life::live(self, cx) {
-            Rest::Waits => Poll::Pending,
-            Rest::Over => Poll::Ready(Exit::Closed),
-            Rest::Moves => Poll::Ready(self.detach()),
+            LifeOutcome::Waits => Poll::Pending,
+            LifeOutcome::Over => Poll::Ready(Exit::Closed),
+            LifeOutcome::Moves => Poll::Ready(self.detach()),
         }
     }
 

@@ -19,7 +19,7 @@ use base::random::Random;
 use body::{INPUT_MOST, Model, OWED_MOST, SimulatedWait, What};
 use world::{Id, KEYS, Kind, Rights, USERS, World};
 
-use super::{BACKLOG_LIMIT, Rest, Wait, live};
+use super::{BACKLOG_LIMIT, LifeOutcome, Wait, live};
 use crate::clients::registry::{Client, Clients, Delivery, Peer, Signal};
 
 /// How many sessions there are at a time.
@@ -272,18 +272,18 @@ impl Simulation {
         let waker = life.waker.clone();
         let rest = live(&mut life.model, &mut Context::from_waker(&waker));
         self.taken += life.receive();
-        if rest == Rest::Moves {
+        if rest == LifeOutcome::Moves {
             life.model.move_on();
         }
         let looks_again = self.woken.lock().unwrap().contains(&(id, moves));
         life.check(rest, looks_again);
         match rest {
-            Rest::Waits => {}
-            Rest::Moves => {
+            LifeOutcome::Waits => {}
+            LifeOutcome::Moves => {
                 (life.moves, life.waker) = (moves + 1, bell);
                 life.attach();
             }
-            Rest::Over => {
+            LifeOutcome::Over => {
                 self.lost += life.model.elements() as u64;
                 self.clients.remove(life.model.client.id);
                 self.lives.swap_remove(at);
@@ -377,7 +377,7 @@ impl Life {
     }
 
     /// What must be true of a session whenever it has looked.
-    fn check(&mut self, rest: Rest, looks_again: bool) {
+    fn check(&mut self, rest: LifeOutcome, looks_again: bool) {
         let model = &self.model;
         let (id, world) = (model.id, model.world.borrow());
         let holds = world.granted().any(|it| it == id);
@@ -388,7 +388,7 @@ impl Life {
         assert!(owed <= most, "{id} owes {owed} bytes");
         // The reason may be gone until it comes to its end.
         let is_cut_off = model.is_cut_off && !std::mem::replace(&mut self.is_cut_off, true);
-        if rest == Rest::Over || is_cut_off {
+        if rest == LifeOutcome::Over || is_cut_off {
             let may_end = self.is_killed
                 || self.is_cut_off && !is_cut_off
                 || model.pipe.is_ended
@@ -405,7 +405,7 @@ impl Life {
                 || world.rights(model.user) == Rights::None;
             assert!(may_owe || model.unsent() == 0, "{id} keeps replies for itself");
         }
-        if rest == Rest::Over {
+        if rest == LifeOutcome::Over {
             assert!(!world.has_locks(id), "{id} is over and waits for a lock");
         } else {
             // A unit that is half done comes to its end without a client.
