@@ -263,8 +263,8 @@ fn keys_that_are_migrated_behind_a_move_that_failed_are_none_of_its_copies() {
     assert_eq!(ask(shards.of(0), "CLUSTER CANCELSLOTMIGRATIONS"), "OK");
     eventually("the copies are gone", || shards.count(2) == 0);
     eventually("single keys may be moved", || {
-        let line = format!("CLUSTER SETSLOT {SLOT} IMPORTING {}", id(shards.of(0)));
-        ask(shards.of(2), &line) == "OK"
+        let line = format!("CLUSTER SETSLOT {SLOT} MIGRATING {}", id(shards.of(2)));
+        ask(shards.of(0), &line) == "OK"
     });
     migrate(shards.of(0), shards.of(2));
     shards.await_replicated(2, GONE);
