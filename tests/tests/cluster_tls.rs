@@ -75,11 +75,15 @@ impl Hidden {
         let nodes = [(); 3].map(|()| {
             let [port, bus] = [(); 2].map(|()| free_port().to_string());
             let shown = authority.arguments(&authority.issue("localhost", None));
-            let own = ["--port", "0", "--tls-port", &port, "--tls-cluster", "yes"];
+            // Else the harness has 0 stand for any port.
+            let none = ["--listen-on-any-port", "no", "--port", "0"];
+            let own = ["--tls-port", &port, "--tls-cluster", "yes"];
             let of_cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus];
             let rest = ["--cluster-node-timeout", "3000", "--save", ""];
             let shown = shown.iter().map(String::as_str);
-            Server::start(&shown.chain(own).chain(of_cluster).chain(rest).collect::<Vec<_>>())
+            Server::start(
+                &shown.chain(none).chain(own).chain(of_cluster).chain(rest).collect::<Vec<_>>(),
+            )
         });
         let hidden = Self { authority, nodes, config };
         for (node, slots) in ["0 5460", "5461 10922", "10923 16383"].iter().enumerate() {
