@@ -62,8 +62,7 @@ fn nodes_of_apus_and_redis_speak_tls_with_each_other() {
 /// Nodes that have no other port for clients than that of TLS, and ask for a certificate there.
 struct Hidden {
     authority: Authority,
-    nodes: Vec<Server>,
-    ports: Vec<u16>,
+    nodes: [Server; 3],
     config: Arc<ClientConfig>,
 }
 
@@ -73,26 +72,27 @@ impl Hidden {
         let authority = Authority::new();
         let own = authority.issue("localhost", None);
         let config = authority.client_config(Some(&own));
-        let (mut nodes, mut ports) = (Vec::new(), Vec::new());
-        for _ in 0..3 {
-            let (port, bus) = (free_port(), free_port().to_string());
+        let nodes = [(); 3].map(|()| {
+            let [port, bus] = [(); 2].map(|()| free_port().to_string());
             let shown = authority.arguments(&authority.issue("localhost", None));
-            let (tls_port, shown) = (port.to_string(), shown.iter().map(String::as_str));
-            let own = ["--port", "0", "--tls-port", &tls_port, "--tls-cluster", "yes"];
+            // Else the harness has 0 stand for any port.
+            let none = ["--listen-on-any-port", "no", "--port", "0"];
+            let own = ["--tls-port", &port, "--tls-cluster", "yes"];
             let of_cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus];
             let rest = ["--cluster-node-timeout", "3000", "--save", ""];
-            let all = shown.chain(own).chain(of_cluster).chain(rest).collect::<Vec<_>>();
-            nodes.push(Server::start(&all));
-            ports.push(port);
-        }
-        let hidden = Self { authority, nodes, ports, config };
+            let shown = shown.iter().map(String::as_str);
+            Server::start(
+                &shown.chain(none).chain(own).chain(of_cluster).chain(rest).collect::<Vec<_>>(),
+            )
+        });
+        let hidden = Self { authority, nodes, config };
         for (node, slots) in ["0 5460", "5461 10922", "10923 16383"].iter().enumerate() {
             assert_eq!(hidden.ask(node, &format!("CLUSTER ADDSLOTSRANGE {slots}")), "OK");
         }
         for node in [1, 2] {
             let bus = hidden.ask(node, "CONFIG GET cluster-port");
             let bus = bus.rsplit(' ').next().unwrap().trim_matches('"').to_owned();
-            let meet = format!("CLUSTER MEET 127.0.0.1 {} {bus}", hidden.ports[node]);
+            let meet = format!("CLUSTER MEET 127.0.0.1 {} {bus}", hidden.nodes[node].port());
             assert_eq!(hidden.ask(0, &meet), "OK");
         }
         eventually("all nodes know each other and all slots are served", || {
@@ -107,7 +107,7 @@ impl Hidden {
     }
 
     fn client(&self, node: usize) -> Client {
-        Client::try_connect_tls(self.ports[node], &self.config).unwrap()
+        Client::try_connect_tls(self.nodes[node].port(), &self.config).unwrap()
     }
 
     fn call(&self, node: usize, line: &str) -> Value {
@@ -211,7 +211,6 @@ fn a_source_is_trusted_by_its_certificate_for_outgoing_connections() {
     show(&cluster.authority.issue("localhost", None));
     let ended = cluster.give("0 10");
     assert!(ended.contains("success"), "{ended}");
-    drop(cluster.nodes);
 }
 
 /// Where replication is encrypted so is what moves, also beside a bus that is not.
