@@ -109,3 +109,39 @@ fn the_list_of_nodes_follows_meetings_and_what_is_forgotten() {
         assert!(!list.contains(&id(&nodes[1])), "{list}");
     }
 }
+
+/// A slot does not move from a node to itself: clients would be sent in a ring.
+#[test]
+fn a_node_is_no_other_end_of_its_own_move() {
+    let lines = |node: &Server| {
+        let me = id(node);
+        [
+            "CLUSTER ADDSLOTS 1".to_owned(),
+            format!("CLUSTER SETSLOT 1 MIGRATING {me}"),
+            format!("CLUSTER SETSLOT 2 MIGRATING {me}"),
+            format!("CLUSTER SETSLOT 1 IMPORTING {me}"),
+            format!("CLUSTER SETSLOT 2 IMPORTING {me}"),
+        ]
+    };
+    let said = |program: Program| {
+        let node = program.node(&[]);
+        lines(&node).map(|line| ask(&node, &line))
+    };
+    assert_eq!(said(Program::Apus), said(Program::Stock(Oracle::Valkey91)));
+}
+
+/// Other nodes would not have swapped.
+#[test]
+fn databases_of_a_cluster_are_not_swapped() {
+    let lines = ["SWAPDB 0 0", "SWAPDB 0 1", "SWAPDB a b", "MULTI", "SWAPDB 0 0", "EXEC"];
+    let said = |program: Program, further: &[&str]| {
+        let node = program.node(further);
+        assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+        let mut client = node.client();
+        eventually("all is served", || state(&node, "cluster_state") == "ok");
+        lines.map(|line| ask_by(&mut client, line))
+    };
+    let theirs = said(Program::Stock(Oracle::Redis82), &[]);
+    assert_eq!(said(Program::Apus, &[]), theirs);
+    assert_eq!(said(Program::Apus, &["--cluster-databases", "4"]), theirs);
+}

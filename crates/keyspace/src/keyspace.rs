@@ -251,6 +251,11 @@ impl Keyspace {
         }))
     }
 
+    /// Whether a key's partition is its hash slot, as in a node of a cluster.
+    pub fn is_by_hash_slot(&self) -> bool {
+        self.by_hash_slot
+    }
+
     /// Where a key belongs.
     #[inline]
     #[must_use]

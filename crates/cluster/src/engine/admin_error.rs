@@ -46,6 +46,8 @@ pub enum AdminError {
     NoSuchPeer(NodeId),
     /// Slots go to primaries.
     TargetIsReplica,
+    /// A slot moves from this node or to it, and the other end would be this node, too.
+    TargetIsMyself,
     /// The keys of a slot are still here.
     SlotHasKeys(Slot),
     /// This node cannot forget itself.
@@ -95,6 +97,7 @@ impl fmt::Display for AdminError {
             AdminError::HasKeys => out.write_str("DB must be empty to perform CLUSTER FLUSHSLOTS."),
             AdminError::OnlyPrimaries => out.write_str("Please use SETSLOT only with masters."),
             AdminError::TargetIsReplica => out.write_str("Target node is not a master"),
+            AdminError::TargetIsMyself => out.write_str("Target node is myself"),
             AdminError::ForgetMyself => out.write_str("I tried hard but I can't forget myself..."),
             AdminError::ForgetPrimary => out.write_str("Can't forget my master!"),
             AdminError::ResetHasKeys => {

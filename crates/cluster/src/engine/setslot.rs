@@ -26,11 +26,11 @@ impl Cluster {
             SetSlotAction::Migrating(_) if !is_mine => return Err(AdminError::NotOwner(slot)),
             SetSlotAction::Importing(_) if is_mine => return Err(AdminError::AlreadyOwner(slot)),
             SetSlotAction::Migrating(id) => {
-                self.check_target(id, AdminError::NoSuchPeer(id))?;
+                self.check_peer(id)?;
                 self.open.insert(slot, OpenSlot::Migrating(id));
             }
             SetSlotAction::Importing(id) => {
-                self.check_target(id, AdminError::NoSuchPeer(id))?;
+                self.check_peer(id)?;
                 self.open.insert(slot, OpenSlot::Importing(id));
             }
             SetSlotAction::Stable => _ = self.open.remove(&slot),
@@ -58,6 +58,14 @@ impl Cluster {
         }
         self.save(Save::Synced);
         Ok(())
+    }
+
+    /// Whether keys of a slot may go to a node, or come from there.
+    fn check_peer(&self, id: NodeId) -> Result<(), AdminError> {
+        match id == self.me {
+            true => Err(AdminError::TargetIsMyself),
+            false => self.check_target(id, AdminError::NoSuchPeer(id)),
+        }
     }
 
     pub(super) fn check_target(&self, id: NodeId, unknown: AdminError) -> Result<(), AdminError> {

@@ -116,6 +116,11 @@ pub(super) const SWAPDB: DataCommand = Command {
 };
 
 fn swapdb(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    const CLUSTER: Refusal = Refusal::error("ERR SWAPDB is not allowed in cluster mode");
+    // Other nodes would not have swapped.
+    if tx.keyspace().is_by_hash_slot() && !tx.keyspace().settings().replays() {
+        return Err(CLUSTER);
+    }
     let index = |argument: &[u8], refusal: &'static str| {
         let index = base::number::parse_i64(argument).and_then(|index| i32::try_from(index).ok());
         index.ok_or(Refusal::error(refusal))

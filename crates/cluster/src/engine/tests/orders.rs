@@ -68,6 +68,7 @@ fn slots_move_only_between_primaries_that_are_known() {
         (3, SetSlotAction::Stable, "Please use SETSLOT only with masters.".to_owned()),
         (1, SetSlotAction::Migrating(me), "I'm not the owner of hash slot 0".to_owned()),
         (0, SetSlotAction::Importing(me), "I'm already the owner of hash slot 0".to_owned()),
+        (0, SetSlotAction::Migrating(me), "Target node is myself".to_owned()),
         (0, SetSlotAction::Migrating(stranger), format!("I don't know about node {stranger}")),
         (0, SetSlotAction::Migrating(replica), "Target node is not a master".to_owned()),
         (0, SetSlotAction::Node(stranger), format!("Unknown node {stranger}")),
