@@ -8,7 +8,6 @@ use base::io_error_text::plain;
 use cluster::{Cluster, NodeId, SlotSet};
 use keyspace::Refusal;
 
-use super::export::start_export;
 use super::{MoveDirection, MoveJob, MoveRequest, MoveState};
 use crate::cluster::start::ClusterContext;
 
@@ -46,16 +45,11 @@ pub(crate) fn begin_exports(
     let jobs: Vec<Arc<MoveJob>> = jobs.collect();
     let busy = |slot| Refusal::owned(format!("ERR I am already migrating slot {slot}."));
     node.moves.add(server, &jobs).map_err(busy)?;
-    for job in &jobs {
-        if let Err(error) = start_export(start, Arc::clone(job)) {
-            let why = plain(&error);
-            jobs.iter().for_each(|job| job.end(why.clone()));
-            // A job without a thread is over at once.
-            job.set(server, MoveState::Failed, &why);
-            return Err(Refusal::owned(format!("ERR {why}")));
-        }
-    }
-    Ok(())
+    node.moves.exports.push(start, &jobs).map_err(|error| {
+        let why = plain(&error);
+        jobs.iter().for_each(|job| job.set(server, MoveState::Failed, &why));
+        Refusal::owned(format!("ERR {why}"))
+    })
 }
 
 /// Whether slots may go from here to a node.

@@ -1,13 +1,13 @@
-//! The source of a move: a thread that sends the snapshot of some slots, the writes behind it, and
+//! The source of a move: sends the snapshot of some slots, the writes behind it, and
 //! at last the slots themselves.
 //!
-//! Invariants: writers that are held go on when the thread is over, whatever came of the move; the
+//! Invariants: writers that are held go on when the move is over, whatever came of the move; the
 //! slots are this node's until the target's claim is heard on the bus.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::{Builder, sleep};
+use std::thread::sleep;
 use std::time::Duration;
 
 use base::io_error_text::plain;
@@ -19,7 +19,6 @@ use config::settings::{
 use engine::journal::{DurabilityLevel, ReaderId};
 use engine::limits::pause::Ticket;
 use engine::runtime::background::{BackgroundAccess, wait_for};
-use engine::runtime::log::log_notice;
 use keyspace::{Acquisition, EntryBox, PartitionIndex, Walk};
 use proto::args::encode_command;
 use proto::framing::encode_select;
@@ -53,24 +52,12 @@ const BETWEEN_ACKS_MS: i64 = 1000;
 /// So many entries are copied under one hold of their partition.
 const ENTRIES_OF_HOLD: usize = 64;
 
-/// Begins the thread of a move from here.
-pub(crate) fn start_export(start: ClusterContext, job: Arc<MoveJob>) -> std::io::Result<()> {
-    let work = move || run(start, &job);
-    Builder::new().name("slot-move".to_owned()).spawn(work)?;
-    Ok(())
-}
-
-fn run(start: ClusterContext, job: &MoveJob) {
-    let server = start.server;
+/// Carries out a move from here.
+pub(super) fn run(start: ClusterContext, job: &MoveJob) {
+    // The move may have waited for its thread.
+    job.note_heard(start.server);
     let ended = Export::connect(start, job).and_then(|mut export| export.run());
-    let (state, message) = match ended {
-        Ok(()) => (MoveState::Success, String::new()),
-        Err(_) if job.is_cancelled() => (MoveState::Cancelled, String::new()),
-        Err(why) => (MoveState::Failed, why),
-    };
-    job.set(server, state, &message);
-    let (name, target) = (&job.name, job.target);
-    log_notice!(server.log, "Slot migration {name} to {target}: {} {message}", state.name());
+    job.finish(start.server, ended);
 }
 
 /// A move from here.

@@ -8,6 +8,7 @@ mod begin;
 mod data_epoch;
 mod entry_words;
 mod export;
+mod export_queue;
 mod figures;
 mod import;
 mod slot_stream;
@@ -22,9 +23,11 @@ use config::settings::CLUSTER_SLOT_MIGRATION_LOG_MAX_LEN;
 use engine::clients::client_id::ClientId;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::Signal;
+use engine::runtime::log::log_notice;
 
 pub(crate) use self::begin::{RequestedExport, begin_exports};
 use self::data_epoch::DataEpoch;
+use self::export_queue::ExportQueue;
 use self::figures::{DirectionFigures, MoveFigures};
 pub(crate) use self::import::SlotImport;
 use self::slot_stream::SlotStream;
@@ -39,6 +42,8 @@ pub(crate) struct SlotMoves {
     /// Whether one takes its snapshot: the others leave the walks to saves and to full syncs.
     is_walking: AtomicBool,
     pub(crate) figures: Arc<MoveFigures>,
+    /// Those from here that wait for a thread.
+    exports: ExportQueue,
 }
 
 /// The turn of a move to take its snapshot, given back when it goes.
@@ -167,6 +172,18 @@ impl MoveJob {
         is_next
     }
 
+    /// The move from here is over, so or so.
+    fn finish(&self, server: &Network, ended: Result<(), String>) {
+        let (state, message) = match ended {
+            Ok(()) => (MoveState::Success, String::new()),
+            Err(_) if self.is_cancelled() => (MoveState::Cancelled, String::new()),
+            Err(why) => (MoveState::Failed, why),
+        };
+        self.set(server, state, &message);
+        let (name, target) = (&self.name, self.target);
+        log_notice!(server.log, "Slot migration {name} to {target}: {} {message}", state.name());
+    }
+
     /// Has the move end, for this reason if none is known yet.
     pub(crate) fn end(&self, why: String) {
         // The first reason counts.
@@ -238,7 +255,7 @@ impl MoveJob {
 
     /// Ends the move by order: its thread looks at the mark, and a session that brings slots is
     /// closed.
-    pub(crate) fn cancel(&self, server: &Network) {
+    fn cancel(&self, server: &Network) {
         self.is_cancelled.store(true, Ordering::Relaxed);
         self.close_client(server);
     }
@@ -335,6 +352,13 @@ impl SlotMoves {
                 job.close_client(server);
             }
         }
+        self.exports.drop_ended(server);
+    }
+
+    /// Ends moves by order.
+    pub(crate) fn cancel(&self, server: &Network, jobs: &[Arc<MoveJob>]) {
+        jobs.iter().for_each(|job| job.cancel(server));
+        self.exports.drop_ended(server);
     }
 
     /// The turn to take a snapshot, unless another move has it.

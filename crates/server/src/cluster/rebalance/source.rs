@@ -88,7 +88,8 @@ impl Sources {
             return;
         }
         let jobs = self.start.node.moves.running().into_iter();
-        jobs.filter(|job| job.name == told.name).for_each(|job| job.cancel(self.start.server));
+        let named: Vec<_> = jobs.filter(|job| job.name == told.name).collect();
+        self.start.node.moves.cancel(self.start.server, &named);
     }
 
     /// Asks a node; the next request connects anew where the connection is of no use any more.

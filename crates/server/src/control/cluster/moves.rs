@@ -137,7 +137,7 @@ pub(super) fn cancel(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Res
     if running.is_empty() {
         return Err(Refusal::error("ERR No migrations ongoing"));
     }
-    running.iter().for_each(|job| job.cancel(server));
+    server.cluster.moves.cancel(server, &running);
     reply.ok();
     Ok(())
 }
@@ -175,9 +175,9 @@ fn named(server: &Server, id: Option<&[u8]>) -> Vec<Arc<MoveJob>> {
 }
 
 fn cancel_named(server: &Server, id: Option<&[u8]>, reply: &mut Reply<'_>) {
-    let all = named(server, id);
-    let running: Vec<_> = all.iter().filter(|job| !job.state().is_over()).collect();
-    running.iter().for_each(|job| job.cancel(server));
+    let all = named(server, id).into_iter();
+    let running: Vec<_> = all.filter(|job| !job.state().is_over()).collect();
+    server.cluster.moves.cancel(server, &running);
     reply.integer(running.len() as i64);
 }
 
