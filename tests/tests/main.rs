@@ -42,6 +42,7 @@ mod cluster_floods;
 mod cluster_gates;
 mod cluster_move_faults;
 mod cluster_move_figures;
+mod cluster_move_grants;
 mod cluster_move_queue;
 mod cluster_moved_items;
 mod cluster_moves;

@@ -189,9 +189,65 @@ pub const fn are_turns_short() -> bool {
 }
 
 #[cfg(debug_assertions)]
+mod claims {
+    use std::sync::Mutex;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    /// Where a claim of hash slots may stand still.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ClaimPlace {
+        /// Before the move is looked at for the last time.
+        Look,
+        /// Behind that, with the world stopped.
+        Order,
+        /// When the claim is on disk, and told to nobody.
+        Telling,
+    }
+
+    /// Where the next claim stands still, and for how long.
+    static ORDER: Mutex<Option<(ClaimPlace, Duration)>> = Mutex::new(None);
+
+    /// Has the next claim stand still.
+    pub fn hold_claim(place: ClaimPlace, length: Duration) {
+        *ORDER.lock().expect("no critical section here panics") = Some((place, length));
+    }
+
+    /// A claim is at this place.
+    pub fn point_in_claim(place: ClaimPlace) {
+        let mut order = ORDER.lock().expect("no critical section here panics");
+        let due = order.take_if(|(at, _)| *at == place);
+        drop(order);
+        if let Some((_, length)) = due {
+            sleep(length);
+        }
+    }
+}
+
+#[cfg(not(debug_assertions))]
+mod claims {
+    /// Where a claim of hash slots may stand still.
+    #[derive(Clone, Copy, Debug)]
+    pub enum ClaimPlace {
+        /// Before the move is looked at for the last time.
+        Look,
+        /// Behind that, with the world stopped.
+        Order,
+        /// When the claim is on disk, and told to nobody.
+        Telling,
+    }
+
+    /// As with assertions, where it does something.
+    pub const fn point_in_claim(_: ClaimPlace) {}
+}
+
+#[cfg(debug_assertions)]
 pub use apart::{Apart, arm_apart};
 #[cfg(debug_assertions)]
 pub use armed::{arm, step, wants_undo};
+#[cfg(debug_assertions)]
+pub use claims::hold_claim;
+pub use claims::{ClaimPlace, point_in_claim};
 #[cfg(debug_assertions)]
 pub use services::{hold_services, services_held};
 #[cfg(debug_assertions)]

@@ -20,6 +20,8 @@ pub trait ImportingSlots: Send + Sync {
     fn contain(&self, slot: PartitionIndex) -> bool;
     /// A command of the client was answered by this error.
     fn note_error(&self, line: &[u8]);
+    /// The client is gone, or sends nothing more.
+    fn note_end(&self);
     /// The same, as what it is.
     fn as_any(&self) -> &dyn Any;
 }
@@ -45,6 +47,14 @@ impl Session {
     /// Whether a slot is one that the client brings.
     pub(crate) fn imports_slot(&self, slot: PartitionIndex) -> bool {
         self.importing_slots().is_some_and(|slots| slots.are_underway() && slots.contain(slot))
+    }
+
+    /// The client is gone, or sends nothing more.
+    #[cold]
+    pub fn note_import_end(&self) {
+        if let Some(slots) = self.importing_slots() {
+            slots.note_end();
+        }
     }
 
     /// A command was answered so.

@@ -23,6 +23,7 @@ use engine::limits::slot_map::SlotMap;
 use engine::observe::pubsub::{MessageBus, Space};
 use engine::reclaim::slots::{forget_copied, note_lost};
 use engine::runtime::background::wait_for;
+use engine::runtime::failpoint::{ClaimPlace, point_in_claim};
 use engine::runtime::log::log_warning;
 use engine::session::lost_channels::notify_lost_channels;
 use keyspace::{Acquisition, PartitionIndex};
@@ -151,7 +152,11 @@ impl ClusterNode {
         world: World,
     ) -> Result<(), AdminError> {
         if let Some(mut core) = self.lock() {
-            let actions = core.cluster.order(moment(server), order)?;
+            let mut actions = core.cluster.order(moment(server), order)?;
+            core.write_down(server, &mut actions);
+            if matches!(order, AdminCommand::Claim { .. }) {
+                point_in_claim(ClaimPlace::Telling);
+            }
             core.queue(server, actions);
         }
         self.publish_slot_map(server, world);
@@ -312,8 +317,8 @@ impl NodeCore {
         }
     }
 
-    /// Writes down what is promised, and leaves the rest to the driver.
-    fn queue(&mut self, server: &Network, mut actions: Vec<Action>) {
+    /// Writes down what is promised.
+    fn write_down(&mut self, server: &Network, actions: &mut Vec<Action>) {
         if let Some(Action::SaveConfig { text, .. }) = actions.first() {
             self.unsaved = Some(text.clone());
             actions.remove(0);
@@ -325,6 +330,11 @@ impl NodeCore {
             }
         }
         self.save(server);
+    }
+
+    /// Writes down what is promised, and leaves the rest to the driver.
+    fn queue(&mut self, server: &Network, mut actions: Vec<Action>) {
+        self.write_down(server, &mut actions);
         if self.unsaved.is_some() {
             // What is not on disk may be forgotten, and a vote given twice.
             actions.retain(|action| !is_vote(action));

@@ -16,6 +16,8 @@ use keyspace::PartitionIndex;
 use super::{MoveJob, MoveState};
 use crate::cluster::start::ClusterContext;
 
+const LOST: &str = "Connection to source lost";
+
 /// Slots on their way to this node.
 pub(crate) struct SlotImport {
     start: ClusterContext,
@@ -89,6 +91,10 @@ impl ImportingSlots for SlotImport {
         self
     }
 
+    fn note_end(&self) {
+        self.job.end(LOST.to_owned());
+    }
+
     fn note_error(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line).trim_end().to_owned();
         self.job.end(format!("A command of the source failed: {line}"));
@@ -100,7 +106,7 @@ impl Drop for SlotImport {
         let slots: Vec<PartitionIndex> = self.job.slots.iter().map(Slot::get).collect();
         self.unmark();
         let state = if self.job.is_cancelled() { MoveState::Cancelled } else { MoveState::Failed };
-        let why = self.job.ending().unwrap_or("Connection to source lost");
+        let why = self.job.ending().unwrap_or(LOST);
         self.job.set(self.start.server, state, why);
         // What is served here stays. A slot that was claimed may be another's again by now, and its
         // keys have met the mark.

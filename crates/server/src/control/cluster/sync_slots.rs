@@ -13,6 +13,7 @@ use commands::errors::SYNTAX;
 use config::settings::CLUSTER_MANUAL_FAILOVER_TIMEOUT;
 use durability::aof;
 use engine::runtime::background::wait_for_client;
+use engine::runtime::failpoint::{ClaimPlace, point_in_claim};
 use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
@@ -161,6 +162,7 @@ fn check(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
 fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
     const LATE: Refusal = Refusal::error("ERR The pause of the source may be over");
     const UNSAFE: Refusal = Refusal::error("ERR The log has not taken all that came");
+    point_in_claim(ClaimPlace::Look);
     if !aof::flush(server) {
         return Err(UNSAFE);
     }
@@ -175,6 +177,7 @@ fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
     }
     let MoveJob { slots, source, .. } = &*import.job;
     let order = AdminCommand::Claim { slots: slots.clone(), from: *source };
+    point_in_claim(ClaimPlace::Order);
     let done = server.cluster.order(server, &order, World::Stopped);
     done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
     import.note_claimed();

@@ -269,7 +269,11 @@ impl Body for Connection {
     }
 
     fn read_input(&mut self, cx: &mut TaskContext<'_>) -> ReadOutcome {
-        self.take_bytes(cx)
+        let outcome = self.take_bytes(cx);
+        if matches!(outcome, ReadOutcome::End | ReadOutcome::Disconnected) {
+            self.session.note_import_end();
+        }
+        outcome
     }
 
     fn execute(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {

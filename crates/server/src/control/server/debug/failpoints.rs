@@ -2,16 +2,17 @@
 //! assertions.
 //!
 //! Invariant: a failpoint strikes once; without arguments DEBUG FAILPOINT says whether it is still
-//! to come. APART, SHORT and SERVICES are none that strike: until they are OFF all that can
-//! computes without its locks, each turn of a session is over as soon as it has done something, and
-//! waiters that are served on background threads stay claimed.
+//! to come. CLAIM has the next claim of hash slots stand still. APART, SHORT and SERVICES are none
+//! that strike: until they are OFF all that can computes without its locks, each turn of a session
+//! is over as soon as it has done something, and waiters that are served on background threads stay
+//! claimed.
 
 use std::time::Duration;
 
 use commands::arguments::{integer, is};
 use commands::errors::SYNTAX;
 use engine::runtime::failpoint::{
-    Apart, Cause, arm, arm_apart, arm_short, hold_services, services_held,
+    Apart, Cause, ClaimPlace, arm, arm_apart, arm_short, hold_claim, hold_services, services_held,
 };
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -34,8 +35,11 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-IN-REPORT", Cause::PanicInReport),
 ];
 
+const CLAIM_PLACES: &[(&str, ClaimPlace)] =
+    &[("LOOK", ClaimPlace::Look), ("ORDER", ClaimPlace::Order), ("TELLING", ClaimPlace::Telling)];
+
 /// DEBUG FAILPOINT [cause step | STALL milliseconds | DEEP | APART [OFF | HELD] | LANES number |
-/// SHORT [OFF] | SERVICES [HELD | OFF]]
+/// SHORT [OFF] | SERVICES [HELD | OFF] | CLAIM (LOOK | ORDER | TELLING) milliseconds]
 pub(super) fn failpoint(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -65,6 +69,14 @@ pub(super) fn failpoint(
             // As a bug would, which keeps a worker from its clients.
             let millis = u64::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
             std::thread::sleep(Duration::from_millis(millis));
+            reply.integer(0);
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "CLAIM") => {
+            let named = |it: &&(&str, ClaimPlace)| args.get(3).is_some_and(|word| is(word, it.0));
+            let place = CLAIM_PLACES.iter().find(named).ok_or(SYNTAX)?.1;
+            let millis = u64::try_from(integer(args, 4)?).map_err(|_| SYNTAX)?;
+            hold_claim(place, Duration::from_millis(millis));
             reply.integer(0);
             return Ok(Next::Done);
         }

@@ -1,0 +1,102 @@
+//! What a source has granted: kept whatever befalls either end between the grant and the claim, and
+//! nothing that lasts beyond the move.
+//!
+//! Claims stand still where the test wants them to (DEBUG FAILPOINT CLAIM).
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use proto::value::Value;
+use tests::Server;
+use tests::cluster::{Program, ask, await_whole};
+use tests::server::eventually;
+
+use crate::cluster_slot_moves::{Cluster, SLOT, fill, newest, shown};
+
+const APUS: Program = Program::Apus;
+
+/// What is acknowledged outlives a kill, and a node that is down stops no other.
+const OPTIONS: &[&str] = &[
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--cluster-require-full-coverage",
+    "no",
+    "--enable-debug-command",
+    "yes",
+];
+
+/// Numbers that a node has taken into a list.
+struct Writer {
+    next: i64,
+    acknowledged: Vec<i64>,
+}
+
+impl Writer {
+    fn new() -> Self {
+        Self { next: 0, acknowledged: Vec::new() }
+    }
+
+    /// Writes once: what was said if that was refused.
+    fn write(&mut self, node: &Server) -> Option<String> {
+        self.next += 1;
+        let said = ask(node, &format!("RPUSH {{foo}}log {}", self.next));
+        if !said.starts_with("(integer)") {
+            return Some(said);
+        }
+        self.acknowledged.push(self.next);
+        None
+    }
+
+    /// All that was acknowledged is at a node.
+    fn check(&self, node: &Server) {
+        let Value::Array(found) = node.client().call(&["LRANGE", "{foo}log", "0", "-1"]) else {
+            panic!("a list")
+        };
+        let number = |value: &Value| {
+            String::from_utf8_lossy(value.as_bytes().unwrap()).parse::<i64>().unwrap()
+        };
+        let found: Vec<i64> = found.iter().map(number).collect();
+        assert_eq!(found, self.acknowledged);
+    }
+}
+
+/// Has the next claim of the target stand still.
+fn hold_claim(cluster: &Cluster, place: &str, millis: u64) {
+    let line = format!("DEBUG FAILPOINT CLAIM {place} {millis}");
+    assert_eq!(ask(cluster.to(), &line), "(integer) 0");
+}
+
+/// A move whose claim stands still, with writes before it.
+fn granted(place: &str, millis: u64, timeout: &str) -> (Cluster, Writer, Vec<String>) {
+    let timeout = ["--cluster-manual-failover-timeout", timeout];
+    let cluster = Cluster::start([APUS, APUS, APUS], &[OPTIONS, &timeout].concat());
+    fill(&cluster);
+    let before = shown(cluster.from());
+    let mut writer = Writer::new();
+    (0..10).for_each(|_| assert_eq!(writer.write(cluster.from()), None));
+    hold_claim(&cluster, place, millis);
+    cluster.begin();
+    eventually("the slots are granted", || newest(cluster.from(), "state") == "failover-granted");
+    (cluster, writer, before)
+}
+
+fn count(node: &Server) -> String {
+    ask(node, &format!("CLUSTER COUNTKEYSINSLOT {SLOT}"))
+}
+
+/// A target whose source is gone claims nothing, though the time for that is not over.
+#[test]
+fn a_target_that_has_lost_its_source_claims_nothing() {
+    let (mut cluster, mut writer, before) = granted("LOOK", 2000, "5000");
+    let from = cluster.from;
+    cluster.nodes[from].kill();
+    assert_eq!(Cluster::ending(cluster.to()), "failed");
+    assert!(newest(cluster.to(), "message").contains("Connection to source lost"));
+    cluster.nodes[from].restart();
+    eventually("the source serves again", || writer.write(cluster.from()).is_none());
+    await_whole(&cluster.all(), 3);
+    assert_eq!(writer.write(cluster.from()), None);
+    writer.check(cluster.from());
+    assert_eq!(shown(cluster.from()), before);
+    eventually("the target has dropped what came", || count(cluster.to()) == "(integer) 0");
+}
