@@ -323,7 +323,7 @@ impl NodeCore {
             self.unsaved = Some(text.clone());
             actions.remove(0);
         }
-        for action in &actions {
+        for action in actions.iter() {
             if let Action::DeleteSlotKeys { slots } = action {
                 // The log is to know by what is in the file that they may go.
                 note_lost(server, &slots.iter().map(Slot::get).collect::<Vec<_>>());
