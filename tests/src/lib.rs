@@ -33,6 +33,7 @@ pub mod script;
 pub mod sentinel;
 pub mod serializable;
 pub mod server;
+pub mod shards;
 pub mod snapshot_consistency;
 pub mod target;
 pub mod tls;

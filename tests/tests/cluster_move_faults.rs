@@ -7,8 +7,9 @@
 use base::hash_slot::hash_slot;
 use proto::value::Value;
 use tests::client::encode;
-use tests::cluster::{Program, ask, ask_by, await_whole, create, id, owners};
+use tests::cluster::{Program, ask, ask_by, await_whole, id, owners};
 use tests::server::eventually;
+use tests::shards::{Shards, move_states};
 use tests::{Client, Server};
 
 use crate::cluster_slot_moves::{Cluster, SLOT, fill, is_undone, newest, shown, slow};
@@ -52,88 +53,42 @@ fn held(node: &Server) -> i64 {
     held
 }
 
-/// A move in a cluster whose primaries have replicas, and those of its source and of its target.
-struct Replicated {
-    nodes: Vec<Server>,
-    /// The source and its replica, the target and its replica.
-    places: [usize; 4],
-}
-
-impl Replicated {
-    fn start() -> Self {
-        let nodes: Vec<Server> = (0..6).map(|_| APUS.node(&[])).collect();
-        create(&nodes.iter().collect::<Vec<_>>(), 1);
-        let owners = owners(&nodes[0]);
-        let place = |port: i64| nodes.iter().position(|it| i64::from(it.port()) == port).unwrap();
-        let source = owners.iter().find(|it| it.0 <= SLOT && SLOT <= it.1).unwrap();
-        let target = owners.iter().find(|it| it.2 != source.2).unwrap();
-        let (source, target) = (place(source.2), place(target.2));
-        let replica = |primary: usize| {
-            let port = nodes[primary].port().to_string();
-            let follows = |node: &Server| {
-                let mut client = node.client();
-                client.info("role") == "slave" && client.info("master_port") == port
-            };
-            nodes.iter().position(follows).unwrap()
-        };
-        let places = [source, replica(source), target, replica(target)];
-        Self { nodes, places }
+/// Moves the slot so slowly that a role changes twice meanwhile: both ends give up.
+fn is_ended_by_a_change_of(primary: usize, replica: usize) {
+    let shards = Shards::start(APUS, &[], SLOT);
+    let (source, target) = (shards.of(0), shards.of(2));
+    for number in 0..100 {
+        let value = "x".repeat(1000);
+        assert_eq!(ask(source, &format!("SET {{foo}}{number} {value}")), "OK");
     }
-
-    fn of(&self, place: usize) -> &Server {
-        &self.nodes[self.places[place]]
-    }
-
-    /// Has a replica take the place of its primary.
-    fn fail_over(&self, primary: usize, replica: usize) {
-        let (primary, replica) = (self.of(primary), self.of(replica));
-        eventually("the primary knows the replica", || {
-            replica.client().info("role") == "slave"
-                && replica.client().info("master_link_status") == "up"
-                && ask(primary, &format!("CLUSTER REPLICAS {}", id(primary))).contains(&id(replica))
-        });
-        assert_eq!(ask(replica, "CLUSTER FAILOVER"), "OK");
-        eventually("the roles are exchanged", || {
-            replica.client().info("role") == "master" && primary.client().info("role") == "slave"
-        });
-    }
-
-    /// Moves the slot so slowly that a role changes twice meanwhile: both ends give up.
-    fn is_ended_by_a_change_of(&self, primary: usize, replica: usize) {
-        let (source, target) = (self.of(0), self.of(2));
-        for number in 0..100 {
-            let value = "x".repeat(1000);
-            assert_eq!(ask(source, &format!("SET {{foo}}{number} {value}")), "OK");
-        }
-        assert_eq!(ask(source, "CONFIG SET cluster-slot-move-rate 2000"), "OK");
-        let order = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {SLOT} {SLOT} NODE {}", id(target));
-        assert_eq!(ask(source, &order), "OK");
-        let count = format!("CLUSTER COUNTKEYSINSLOT {SLOT}");
-        eventually("keys have come", || ask(target, &count) != "(integer) 0");
-        self.fail_over(primary, replica);
-        self.fail_over(replica, primary);
-        assert_eq!(ask(source, "CONFIG SET cluster-slot-move-rate 0"), "OK");
-        assert_eq!(Cluster::ending(source), "failed");
-        assert_eq!(Cluster::ending(target), "failed");
-        assert_eq!(held(source), 0);
-        assert_eq!(ask(source, &count), "(integer) 100");
-        eventually("the target has dropped what came", || ask(target, &count) == "(integer) 0");
-        await_whole(&self.nodes.iter().collect::<Vec<_>>(), 6);
-        eventually("the next one succeeds", || {
-            ask(source, &order) == "OK" && Cluster::ending(source) == "success"
-        });
-        assert_eq!(ask(target, &count), "(integer) 100");
-    }
+    assert_eq!(ask(source, "CONFIG SET cluster-slot-move-rate 2000"), "OK");
+    let order = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {SLOT} {SLOT} NODE {}", id(target));
+    assert_eq!(ask(source, &order), "OK");
+    let count = format!("CLUSTER COUNTKEYSINSLOT {SLOT}");
+    eventually("keys have come", || ask(target, &count) != "(integer) 0");
+    shards.fail_over(primary, replica);
+    shards.fail_over(replica, primary);
+    assert_eq!(ask(source, "CONFIG SET cluster-slot-move-rate 0"), "OK");
+    assert_eq!(Cluster::ending(source), "failed");
+    assert_eq!(Cluster::ending(target), "failed");
+    assert_eq!(held(source), 0);
+    assert_eq!(ask(source, &count), "(integer) 100");
+    eventually("the target has dropped what came", || ask(target, &count) == "(integer) 0");
+    await_whole(&shards.nodes.iter().collect::<Vec<_>>(), 6);
+    eventually("the next one succeeds", || {
+        ask(source, &order) == "OK" && Cluster::ending(source) == "success"
+    });
+    assert_eq!(ask(target, &count), "(integer) 100");
 }
 
 #[test]
 fn a_target_that_was_a_replica_meanwhile_takes_no_slots() {
-    Replicated::start().is_ended_by_a_change_of(2, 3);
+    is_ended_by_a_change_of(2, 3);
 }
 
 #[test]
 fn a_source_that_was_a_replica_meanwhile_gives_no_slots() {
-    Replicated::start().is_ended_by_a_change_of(0, 1);
+    is_ended_by_a_change_of(0, 1);
 }
 
 /// What was loaded anew may be other data than the snapshot was of.
@@ -285,19 +240,6 @@ fn refused_moves_leave_no_keys_for_good() {
     });
 }
 
-/// The states of all moves of a node.
-fn states(node: &Server) -> Vec<String> {
-    let Value::Array(jobs) = node.client().call(&["CLUSTER", "GETSLOTMIGRATIONS"]) else {
-        panic!("a list of moves")
-    };
-    let state = |job: &Value| {
-        let Value::Array(pairs) = job else { panic!("a move") };
-        let place = pairs.iter().position(|it| it.as_bytes() == Some(b"state")).unwrap();
-        String::from_utf8_lossy(pairs[place + 1].as_bytes().unwrap()).into_owned()
-    };
-    jobs.iter().map(state).collect()
-}
-
 /// Snapshots of moves are taken one after the other.
 #[test]
 fn moves_wait_for_each_other_and_leave_room_for_saves() {
@@ -318,7 +260,7 @@ fn moves_wait_for_each_other_and_leave_room_for_saves() {
     assert_eq!(ask(cluster.from(), "CONFIG SET cluster-slot-move-rate 5000"), "OK");
     assert_eq!(ask(cluster.from(), &order), "OK");
     eventually("one has its turn, and the others wait", || {
-        let states = states(cluster.from());
+        let states = move_states(cluster.from());
         let waiting = states.iter().filter(|state| *state == "waiting-to-snapshot").count();
         waiting == 3 && states.iter().any(|state| state == "snapshotting")
     });
@@ -328,7 +270,7 @@ fn moves_wait_for_each_other_and_leave_room_for_saves() {
     });
     assert_eq!(cluster.from().client().info("rdb_last_bgsave_status"), "ok");
     assert_eq!(ask(cluster.from(), "CONFIG SET cluster-slot-move-rate 0"), "OK");
-    eventually("all have gone", || states(cluster.from()) == ["success"; 4]);
+    eventually("all have gone", || move_states(cluster.from()) == ["success"; 4]);
 }
 
 /// A key that is lost at the target while it comes would come again, as no more than what the

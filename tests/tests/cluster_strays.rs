@@ -5,6 +5,7 @@
 use proto::value::Value;
 use tests::cluster::{Program, ask, ask_by, await_whole, create, id, owners};
 use tests::server::eventually;
+use tests::shards::Shards;
 use tests::{Oracle, Server};
 
 /// The slot of `foo`.
@@ -19,66 +20,13 @@ const DURABLE: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
 const KEYS: i64 = 20;
 const GONE: i64 = 12;
 
-/// Three primaries, each with a replica, one of which has the slot and another is to get it.
-struct Shards {
-    nodes: Vec<Server>,
-    /// The source and its replica, the target and its replica.
-    places: [usize; 4],
+/// So many keys of the slot there are at one of the places.
+fn count_at(shards: &Shards, place: usize) -> i64 {
+    count(shards.of(place))
 }
 
-impl Shards {
-    fn start(program: Program, further: &[&str]) -> Self {
-        let nodes: Vec<Server> = (0..6).map(|_| program.node(further)).collect();
-        create(&nodes.iter().collect::<Vec<_>>(), 1);
-        let owners = owners(&nodes[0]);
-        let place = |port: i64| nodes.iter().position(|it| i64::from(it.port()) == port).unwrap();
-        let source = owners.iter().find(|it| it.0 <= SLOT && SLOT <= it.1).unwrap();
-        let target = owners.iter().find(|it| it.2 != source.2).unwrap();
-        let (source, target) = (place(source.2), place(target.2));
-        let replica = |primary: usize| {
-            let port = nodes[primary].port().to_string();
-            let follows = |node: &Server| {
-                let mut client = node.client();
-                client.info("role") == "slave" && client.info("master_port") == port
-            };
-            nodes.iter().position(follows).unwrap()
-        };
-        let places = [source, replica(source), target, replica(target)];
-        Self { nodes, places }
-    }
-
-    fn of(&self, place: usize) -> &Server {
-        &self.nodes[self.places[place]]
-    }
-
-    fn count(&self, place: usize) -> i64 {
-        count(self.of(place))
-    }
-
-    fn await_replicated(&self, place: usize, keys: i64) {
-        eventually("the replica has the keys", || self.count(place + 1) == keys);
-    }
-
-    /// Has the replica take its primary's place by order.
-    fn exchange(&self, place: usize) {
-        let (primary, replica) = (self.of(place), self.of(place + 1));
-        eventually("the primary knows the replica", || {
-            ask(primary, &format!("CLUSTER REPLICAS {}", id(primary))).contains(&id(replica))
-                && replica.client().info("master_link_status") == "up"
-        });
-        assert_eq!(ask(replica, "CLUSTER FAILOVER"), "OK");
-        eventually("the roles are exchanged", || {
-            replica.client().info("role") == "master" && primary.client().info("role") == "slave"
-        });
-    }
-
-    /// Kills a primary, and waits until its replica is in its place.
-    fn replace(&mut self, place: usize) {
-        let primary = self.places[place];
-        self.nodes[primary].kill();
-        let replica = self.of(place + 1);
-        eventually("the replica leads", || replica.client().info("role") == "master");
-    }
+fn await_replicated(shards: &Shards, place: usize, keys: i64) {
+    eventually("the replica has the keys", || count_at(shards, place + 1) == keys);
 }
 
 fn count(node: &Server) -> i64 {
@@ -123,13 +71,13 @@ fn settle(node: &Server) {
 }
 
 fn keys_outlive_an_exchange_of(program: Program, place: usize) {
-    let shards = Shards::start(program, &[]);
+    let shards = Shards::start(program, &[], SLOT);
     migrate_some(shards.of(0), shards.of(2));
-    shards.await_replicated(0, KEYS - GONE);
-    shards.await_replicated(2, GONE);
-    shards.exchange(place);
+    await_replicated(&shards, 0, KEYS - GONE);
+    await_replicated(&shards, 2, GONE);
+    shards.fail_over(place, place + 1);
     settle(shards.of(place + 1));
-    let counts = [0, 1, 2, 3].map(|place| shards.count(place));
+    let counts = [0, 1, 2, 3].map(|place| count_at(&shards, place));
     assert_eq!(counts, [KEYS - GONE, KEYS - GONE, GONE, GONE]);
 }
 
@@ -151,14 +99,14 @@ fn redis_keeps_keys_that_were_migrated_in_a_failover() {
 
 #[test]
 fn keys_that_were_migrated_outlive_the_target() {
-    let mut shards = Shards::start(APUS, &[]);
+    let mut shards = Shards::start(APUS, &[], SLOT);
     migrate_some(shards.of(0), shards.of(2));
-    shards.await_replicated(2, GONE);
+    await_replicated(&shards, 2, GONE);
     shards.replace(2);
     let promoted = shards.of(3);
     promoted.expect_log("They stay, as they may be nowhere else.");
     settle(promoted);
-    assert_eq!((shards.count(0), shards.count(3)), (KEYS - GONE, GONE));
+    assert_eq!((count_at(&shards, 0), count_at(&shards, 3)), (KEYS - GONE, GONE));
     // The move goes on where it was.
     open(shards.of(0), promoted);
     let keys: Vec<String> = (GONE..KEYS).map(|number| format!("{{foo}}{number}")).collect();
@@ -231,50 +179,50 @@ fn begin_slow(source: &Server, target: &Server) {
 /// Copies go with the move that brought them, at whichever node they are.
 #[test]
 fn copies_of_a_move_go_where_a_replica_takes_over() {
-    let mut shards = Shards::start(APUS, &[]);
+    let mut shards = Shards::start(APUS, &[], SLOT);
     begin_slow(shards.of(0), shards.of(2));
-    eventually("copies are at the replica", || shards.count(3) > 0);
+    eventually("copies are at the replica", || count_at(&shards, 3) > 0);
     shards.replace(2);
-    eventually("the copies are gone", || shards.count(3) == 0);
-    assert_eq!(shards.count(0), 200);
+    eventually("the copies are gone", || count_at(&shards, 3) == 0);
+    assert_eq!(count_at(&shards, 0), 200);
 }
 
 /// A replica that came in the middle knows by the snapshot which keys are copies.
 #[test]
 fn copies_of_a_move_go_where_a_replica_takes_over_that_had_a_full_sync() {
-    let mut shards = Shards::start(APUS, &[]);
+    let mut shards = Shards::start(APUS, &[], SLOT);
     begin_slow(shards.of(0), shards.of(2));
     let replica = shards.places[3];
     shards.nodes[replica].kill();
     shards.nodes[replica].restart();
     eventually("copies are at the replica", || {
-        shards.of(3).client().info("master_link_status") == "up" && shards.count(3) > 0
+        shards.of(3).client().info("master_link_status") == "up" && count_at(&shards, 3) > 0
     });
     shards.replace(2);
-    eventually("the copies are gone", || shards.count(3) == 0);
-    assert_eq!(shards.count(0), 200);
+    eventually("the copies are gone", || count_at(&shards, 3) == 0);
+    assert_eq!(count_at(&shards, 0), 200);
 }
 
 /// What is noted of copies ends when the slot is opened: what comes then is no copy.
 #[test]
 fn keys_that_are_migrated_behind_a_move_that_failed_are_none_of_its_copies() {
-    let mut shards = Shards::start(APUS, DURABLE);
+    let mut shards = Shards::start(APUS, DURABLE, SLOT);
     begin_slow(shards.of(0), shards.of(2));
     assert_eq!(ask(shards.of(0), "CLUSTER CANCELSLOTMIGRATIONS"), "OK");
-    eventually("the copies are gone", || shards.count(2) == 0);
+    eventually("the copies are gone", || count_at(&shards, 2) == 0);
     eventually("single keys may be moved", || {
         let line = format!("CLUSTER SETSLOT {SLOT} MIGRATING {}", id(shards.of(2)));
         ask(shards.of(0), &line) == "OK"
     });
     migrate(shards.of(0), shards.of(2));
-    shards.await_replicated(2, GONE);
+    await_replicated(&shards, 2, GONE);
     assert_eq!(ask(shards.of(2), &format!("CLUSTER SETSLOT {SLOT} STABLE")), "OK");
     let target = shards.places[2];
     shards.nodes[target].kill();
     let promoted = shards.of(3);
     eventually("the replica leads", || promoted.client().info("role") == "master");
     settle(promoted);
-    assert_eq!(shards.count(3), GONE);
+    assert_eq!(count_at(&shards, 3), GONE);
 }
 
 /// What a log says of copies counts when the node starts, and only for those slots.

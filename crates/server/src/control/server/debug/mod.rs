@@ -78,7 +78,7 @@ const fn word_of_keys(
 const WORDS: &[DebugSubcommand] = &[
     word("HELP", (2, 2), print_help),
     #[cfg(debug_assertions)]
-    word("FAILPOINT", (2, 4), failpoints::failpoint),
+    word("FAILPOINT", (2, 5), failpoints::failpoint),
     word("SEGFAULT", (2, 2), crash::segfault),
     word("PANIC", (2, 2), crash::panic),
     word("ASSERT", (2, ANY), crash::assert),

@@ -1,6 +1,6 @@
 //! The section Cluster: whether this is a node of one, and what came of moves of slots.
 //!
-//! Invariant: figures of moves are this node's own, since its start.
+//! Invariant: figures of moves are this node's own, since its start; what is no node has none.
 
 use super::report::Report;
 use crate::cluster::{MoveDirection, MoveState, StepState};
@@ -8,6 +8,9 @@ use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("cluster_enabled", u8::from(server.cluster.is_on()));
+    if !server.cluster.is_on() {
+        return;
+    }
     let moves = &server.cluster.moves;
     for (direction, [active, succeeded, failed, cancelled, keys]) in FIELDS {
         let figures = moves.figures.of(direction);
