@@ -302,6 +302,8 @@ impl<'a> Export<'a> {
         self.send_commands()?;
         self.send_command(&[b"CLUSTER", b"SYNCSLOTS", b"PAUSED"])?;
         while self.poll_target(POLL_INTERVAL)? != Some(TargetWord::Failover) {}
+        // Once the claim is heard they are deleted.
+        let keys = self.job.key_count(server);
         self.job.set(server, MoveState::FailoverGranted, "");
         let grant = AdminCommand::Grant { slots: self.job.slots.clone(), to: self.job.target };
         node.order(server, &grant, World::Going).map_err(|why| why.to_string())?;
@@ -318,7 +320,7 @@ impl<'a> Export<'a> {
             }
             sleep(POLL_INTERVAL);
         }
-        self.job.note_keys(server);
+        self.job.note_keys(keys);
         // A writer that goes on finds the table by which the slots are gone.
         node.publish_slot_map(server, World::Going);
         Ok(())

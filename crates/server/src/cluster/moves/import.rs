@@ -65,7 +65,7 @@ impl SlotImport {
     /// stopped.
     pub(crate) fn note_claimed(&self) {
         self.unmark();
-        self.job.note_keys(self.start.server);
+        self.job.note_keys(self.job.key_count(self.start.server));
         self.job.set(self.start.server, MoveState::Success, "");
     }
 

@@ -237,10 +237,14 @@ impl MoveJob {
         self.own_figures().add_bytes(bytes.saturating_sub(before));
     }
 
-    /// The slots have changed hands, with the keys that they have here now.
-    fn note_keys(&self, server: &Network) {
-        let counts = self.slots.iter().map(|slot| server.keyspace.population(slot.get()) as u64);
-        self.own_figures().add_keys(counts.sum());
+    /// How many keys the slots have here.
+    fn key_count(&self, server: &Network) -> u64 {
+        self.slots.iter().map(|slot| server.keyspace.population(slot.get()) as u64).sum()
+    }
+
+    /// The slots have changed hands, with so many keys.
+    fn note_keys(&self, count: u64) {
+        self.own_figures().add_keys(count);
     }
 
     /// How much memory what is kept for the target takes.
