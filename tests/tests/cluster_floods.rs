@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use proto::value::Value;
 use tests::client::encode;
@@ -66,7 +66,7 @@ fn nothing_is_suspected(nodes: &[Server; 3], command: &[&str], batches: usize) {
             }
         });
         let over = OverAtEnd(&is_over);
-        let ended: Vec<_> = floods.into_iter().map(|flood| flood.join()).collect();
+        let ended: Vec<_> = floods.into_iter().map(ScopedJoinHandle::join).collect();
         let all = (2 * batches * BATCH * 2).to_string();
         let sent = || state(&nodes[0], "cluster_stats_messages_publish_sent");
         eventually("all are sent to both", || sent() == all || watch.is_finished());
