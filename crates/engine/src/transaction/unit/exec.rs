@@ -606,6 +606,7 @@ mod tests {
     use proto::{Args, Output, OwnedArgs, Resp};
 
     use super::{Exec, Program, RunsOn, Unit};
+    use crate::clients::mailbox::PendingWakes;
     use crate::execute::Resolved;
     use crate::limits::write_refusals::{FEW_REPLICAS, LOG_FAILED};
     use crate::runtime::background::wait_for;
@@ -632,6 +633,7 @@ mod tests {
             let mut unit = Unit::begin(server, Tx::begin(locks, options), None);
             let mut out = Output::new();
             exec.run(Args::default(), &mut unit, &mut RunsOn::Heavy, &mut out).expect("it has all");
+            unit.commit(&PendingWakes::default()).expect("it has all locks");
             drop(unit);
             reason.inspect(|reason| server.gates.write_refusals.set(*reason, false));
             let reply = String::from_utf8_lossy(out.front()).into_owned();
