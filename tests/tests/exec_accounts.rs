@@ -47,6 +47,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ),
     ("a command fails", &["c MULTI", "c SET k 1", "c INCR n", "c LPUSH k 1", "c EXEC"]),
     ("nothing was begun", &["c EXEC", "c DISCARD", "c MULTI", "c MULTI", "c WATCH k", "c EXEC"]),
+    ("a command that is not for transactions", &["c MULTI", "c SAVE", "c SET k 1", "c EXEC"]),
     ("SUBSCRIBE in RESP2", &["c MULTI", "c SUBSCRIBE s", "c EXEC"]),
 ];
 
