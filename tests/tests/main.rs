@@ -134,6 +134,7 @@ mod memory_release;
 mod migrate;
 mod migrate_changes;
 mod migrate_faults;
+mod monitor;
 mod never_wait;
 mod notifications;
 mod offload;

@@ -1,13 +1,13 @@
-//! The server family: INFO, the command logs, MONITOR, SHUTDOWN, WAIT and the small ones, equal to
+//! The server family: INFO, the command logs, SHUTDOWN, WAIT and the small ones, equal to
 //! Redis 8.2 and Valkey 9.1 wherever they know the command.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proto::value::Value;
-use tests::render::{render, text};
-use tests::server::{eventually, free_port};
-use tests::{Arrival, Client, Duel, Oracle, Server, check, play};
+use tests::render::text;
+use tests::server::eventually;
+use tests::{Arrival, Client, Duel, Oracle, Server, check};
 
 /// Requests with the same reply on Redis 8.2, whatever the server.
 const COMMON: &str = r#"
@@ -480,125 +480,6 @@ fn large_requests_and_replies_are_remembered() {
     });
     assert_eq!(ours, theirs);
     assert_eq!(ours.iter().filter(|entry| entry.0 == "large-request").count(), 2);
-}
-
-/// What is done under the eyes of MONITOR.
-const WATCHED: &[&[&str]] = &[
-    &["SET", "a", "x y\n\"\\\u{e9}\t\u{7}"],
-    &["AUTH", "secret"],
-    &["HELLO", "3", "AUTH", "u", "p"],
-    &["PING"],
-    &["CONFIG", "GET", "port"],
-    &["GET"],
-    &["NOSUCH"],
-    &["CLIENT", "SETNAME", "u"],
-    &["CLIENT", "LIST"],
-    &["COMMAND", "COUNT"],
-    &["ROLE"],
-    &["SLOWLOG", "LEN"],
-    &["SELECT", "3"],
-    &["get", "a"],
-    &["INFO", "cluster"],
-    &["OBJECT", "ENCODING", "a"],
-    &["WAIT", "0", "0"],
-    &["FLUSHALL"],
-    &["MULTI"],
-    &["SET", "a", "1"],
-    &["SELECT", "5"],
-    &["GET", "a"],
-    &["CONFIG", "GET", "port"],
-    &["SELECT", "4"],
-    &["EXEC"],
-    &["RESET"],
-    &["ECHO", "end"],
-];
-
-#[test]
-fn monitor_shows_what_redis_shows() {
-    let watched = [Server::start(&[]), Oracle::redis82()].map(|server| {
-        let mut watcher = server.client();
-        assert_eq!(text(&watcher.call(&["MONITOR"])), "OK");
-        let mut client = server.client();
-        WATCHED.iter().for_each(|request| _ = client.call(request));
-        let mut lines = Vec::new();
-        loop {
-            let line = text(&watcher.receive());
-            // The time and the port are the server's and the client's own.
-            let (time, rest) = line.split_once(' ').expect("a line has words");
-            assert!(time.len() == 17 && time.as_bytes()[10] == b'.', "{line}");
-            let (place, request) = rest.split_once("] ").expect("a line names its client");
-            let (place, _port) = place.split_once(':').expect("an address has a port");
-            lines.push(format!("{place}] {request}"));
-            if line.ends_with(r#""ECHO" "end""#) {
-                return lines;
-            }
-        }
-    });
-    let [ours, theirs] = watched;
-    assert_eq!(ours, theirs);
-}
-
-#[test]
-fn a_watcher_is_no_ordinary_client() {
-    let script = r#"
-        watcher> MONITOR
-        OK
-        watcher> GET a
-        (error) ERR Replica can't interact with the keyspace
-        watcher> MONITOR
-        watcher> RESET
-        RESET
-        watcher> GET a
-        (nil)
-        other> SET a 1
-        OK
-        watcher> GET a
-        "1"
-    "#;
-    play(&Server::start(&[]), script);
-    play(&Oracle::redis82(), script);
-}
-
-#[test]
-fn unix_clients_are_watched_by_their_socket() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("s");
-    let (port, path) = (free_port().to_string(), socket.display().to_string());
-    let server = Server::start(&["--port", &port, "--unixsocket", &path]);
-    let mut watcher = server.client();
-    watcher.call(&["MONITOR"]);
-    Client::connect_unix(&socket).call(&["PING"]);
-    let line = text(&watcher.receive());
-    assert!(line.ends_with(&format!("[0 unix:{path}] \"PING\"")), "{line}");
-}
-
-/// Whatever words stand where a secret might: HELLO's options are read as HELLO reads them.
-#[test]
-fn no_log_has_the_password_of_a_hello() {
-    let server = Server::start(&["--slowlog-log-slower-than", "0"]);
-    let (mut watcher, mut client) = (server.client(), server.client());
-    watcher.call(&["MONITOR"]);
-    let words = ["AUTH", "auth", "SETNAME", "2", "bob", "sEcReT", "sEcReT", "x"];
-    let mut random = base::random::Random::from_seed(0x4845_4c4c);
-    for _ in 0..400 {
-        let mut request = vec!["HELLO", "2"];
-        request.extend((0..random.below(7)).map(|_| words[random.below(8) as usize]));
-        // As the name of a user or of a client it is no secret.
-        let is_name = |(index, word): (usize, &&str)| {
-            *word == "sEcReT" && matches!(request[index - 1], "AUTH" | "auth" | "SETNAME" | "2")
-        };
-        if !request.iter().enumerate().skip(2).any(is_name) {
-            client.call(&request);
-        }
-    }
-    client.call(&["HELLO", "2", "SETNAME", "auth", "AUTH", "bob", "sEcReT"]);
-    client.call(&["ECHO", "end"]);
-    let lines = std::iter::repeat_with(|| text(&watcher.receive()));
-    for line in lines.take_while(|line| !line.contains("\"end\"")) {
-        assert!(!line.contains("sEcReT"), "{line}");
-    }
-    let slow = render(&client.call(&["SLOWLOG", "GET", "-1"]));
-    assert!(!slow.contains("sEcReT") && slow.contains("(redacted)"), "{slow}");
 }
 
 fn words(words: &[&str]) -> Value {
