@@ -3,10 +3,25 @@
 //!
 //! Invariant: a place is a node's as the cluster was made, whatever roles it has since.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use proto::value::Value;
 
 use crate::cluster::{Program, ask, create, id, owners};
 use crate::server::{Server, eventually};
+
+/// An agreed failover is over within this time, or was given up (`cluster-manual-failover-timeout`).
+const FAILOVER_PATIENCE: Duration = Duration::from_secs(8);
+
+/// So often one is asked for.
+const FAILOVERS_MAX: usize = 4;
+
+/// Whether a node is a replica that its primary's stream comes to.
+pub fn is_linked(node: &Server) -> bool {
+    let mut client = node.client();
+    client.info("role") == "slave" && client.info("master_link_status") == "up"
+}
 
 /// The cluster.
 pub struct Shards {
@@ -55,14 +70,27 @@ impl Shards {
     pub fn fail_over(&self, primary: usize, replica: usize) {
         let (primary, replica) = (self.of(primary), self.of(replica));
         eventually("the primary knows the replica", || {
-            replica.client().info("role") == "slave"
-                && replica.client().info("master_link_status") == "up"
+            is_linked(replica)
                 && ask(primary, &format!("CLUSTER REPLICAS {}", id(primary))).contains(&id(replica))
         });
-        assert_eq!(ask(replica, "CLUSTER FAILOVER"), "OK");
-        eventually("the roles are exchanged", || {
+        let are_exchanged = || {
             replica.client().info("role") == "master" && primary.client().info("role") == "slave"
-        });
+        };
+        // An agreed failover is given up when it takes too long, as on a machine under load.
+        for _ in 0..FAILOVERS_MAX {
+            assert_eq!(ask(replica, "CLUSTER FAILOVER"), "OK");
+            let given_up = Instant::now() + FAILOVER_PATIENCE;
+            while Instant::now() < given_up {
+                if are_exchanged() {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            if replica.client().info("role") == "master" {
+                return eventually("the primary follows", are_exchanged);
+            }
+        }
+        panic!("the replica never took over");
     }
 
     /// Kills a primary, and waits until its replica is in its place.

@@ -9,7 +9,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tests::cluster::{Program, ask, ask_by, await_whole, id, meet, state};
+use tests::cluster::{Program, ask, ask_by, await_whole, create, id, meet, state};
 use tests::memcached::Connection;
 use tests::render::render;
 use tests::server::{eventually, free_port};
@@ -96,6 +96,82 @@ fn what_left_its_worker_is_not_acknowledged_behind_its_slot() {
         assert_eq!(ask(from, "DBSIZE"), "(integer) 0");
         assert_eq!(ask(from, &takes_back), "OK");
     }
+}
+
+/// The requests of one way from the gates to the locks, sent together.
+type Way = (&'static str, &'static [&'static [&'static str]]);
+
+const WAYS: [Way; 6] = [
+    ("a write", &[&["SET", "{foo}", "v"]]),
+    ("several keys", &[&["MSET", "{foo}1", "v", "{foo}2", "v"]]),
+    ("a transaction", &[&["MULTI"], &["SET", "{foo}", "v"], &["SET", "{foo}1", "v"], &["EXEC"]]),
+    ("a script", &[&["EVAL", "return redis.call('SET',KEYS[1],'v')", "1", "{foo}"]]),
+    ("a direct script", &[&["EVAL", "return redis.call('SET','{foo}','v')", "0"]]),
+    ("a lock batch", &[&["SET", "{foo}", "v"], &["SET", "{foo}1", "v"], &["SET", "{foo}2", "v"]]),
+];
+
+/// Sends a way, and gives its replies.
+fn run_way(node: &Server, (_, requests): Way) -> String {
+    let requests: Vec<Vec<&str>> = requests.iter().map(|request| request.to_vec()).collect();
+    let replies = node.client().pipeline(&requests);
+    replies.iter().map(render).collect::<Vec<_>>().join(" ")
+}
+
+/// What the gates let pass before the table of slots changes writes nothing behind that, whatever
+/// way it goes from there to its locks. `order` ends that the slot is this node's alone, and `back`
+/// undoes that; `{to}` and `{from}` are the nodes.
+fn nothing_is_written_behind(order: &str, back: &str) {
+    const ROUNDS: usize = 4;
+    let ports = [free_port(), free_port(), free_port()];
+    let nodes = ports.map(|port| APUS.node(&["--memcached-port", &port.to_string()]));
+    create(&nodes.each_ref(), 0);
+    let moving = Moving::of(nodes);
+    let (from, to) = (moving.from(), &moving.nodes[moving.to]);
+    let named = |line: &str| line.replace("{to}", &id(to)).replace("{from}", &id(from));
+    let (order, back) = (named(order), named(back));
+    assert_eq!(ask(from, "DEBUG FAILPOINT GATED 30"), "(integer) 0");
+    let beside = |name: &str, run: &(dyn Fn() -> String + Sync)| {
+        let mut came_between = 0;
+        // The connection that orders may be of the same worker, and then comes behind.
+        for _ in 0..10 * ROUNDS {
+            let (reply, ordered, present) = thread::scope(|scope| {
+                let running = scope.spawn(run);
+                thread::sleep(Duration::from_millis(10));
+                let (ordered, present) = (ask(from, &order), ask(from, "DBSIZE"));
+                (running.join().unwrap(), ordered, present)
+            });
+            let is_kept = ordered.contains("still hold keys") || present != "(integer) 0";
+            assert!(is_kept || ordered == "OK", "{ordered}");
+            let later = ask(from, "DBSIZE");
+            assert!(is_kept || later == present, "{name}: {later} behind the order, {reply}");
+            came_between += usize::from(!is_kept);
+            assert_eq!(ask(from, "FLUSHALL"), "OK");
+            assert_eq!(ask(from, &back), "OK");
+            if came_between == ROUNDS {
+                return;
+            }
+        }
+        panic!("{name}: the order never came between gates and locks");
+    };
+    for way in WAYS {
+        beside(way.0, &|| run_way(from, way));
+    }
+    let large = many(&["MSET"], 20_000, true);
+    beside("a large request", &|| call(&mut from.client(), &large));
+    let port = ports[moving.from];
+    beside("an item", &|| Connection::to(port).line("set {foo} 0 0 1\r\nx\r\n"));
+}
+
+#[test]
+fn what_passed_the_gates_writes_nothing_when_its_slot_has_left() {
+    let order = format!("CLUSTER SETSLOT {SLOT} NODE {{to}}");
+    nothing_is_written_behind(&order, &format!("CLUSTER SETSLOT {SLOT} NODE {{from}}"));
+}
+
+#[test]
+fn what_passed_the_gates_is_sent_after_its_keys_when_its_slot_was_opened() {
+    let order = format!("CLUSTER SETSLOT {SLOT} MIGRATING {{to}}");
+    nothing_is_written_behind(&order, &format!("CLUSTER SETSLOT {SLOT} STABLE"));
 }
 
 /// A client may begin to wait at the moment at which the slot leaves.

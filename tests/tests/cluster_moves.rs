@@ -22,6 +22,11 @@ impl Moving {
     pub(crate) fn start(programs: [Program; 3]) -> Self {
         let nodes = programs.map(|program| program.node(&[]));
         create(&nodes.each_ref(), 0);
+        Self::of(nodes)
+    }
+
+    /// Of nodes that are a cluster.
+    pub(crate) fn of(nodes: [Server; 3]) -> Self {
         let owner = owners(&nodes[0]).into_iter().find(|it| it.0 <= SLOT && SLOT <= it.1).unwrap();
         let from = nodes.iter().position(|node| i64::from(node.port()) == owner.2).unwrap();
         Self { nodes, from, to: (from + 1) % 3 }

@@ -5,7 +5,7 @@
 use proto::value::Value;
 use tests::cluster::{Program, ask, ask_by, await_whole, create, id, owners};
 use tests::server::eventually;
-use tests::shards::Shards;
+use tests::shards::{Shards, is_linked};
 use tests::{Oracle, Server};
 
 /// The slot of `foo`.
@@ -195,9 +195,7 @@ fn copies_of_a_move_go_where_a_replica_takes_over_that_had_a_full_sync() {
     let replica = shards.places[3];
     shards.nodes[replica].kill();
     shards.nodes[replica].restart();
-    eventually("copies are at the replica", || {
-        shards.of(3).client().info("master_link_status") == "up" && count_at(&shards, 3) > 0
-    });
+    eventually("copies are at the replica", || is_linked(shards.of(3)) && count_at(&shards, 3) > 0);
     shards.replace(2);
     eventually("the copies are gone", || count_at(&shards, 3) == 0);
     assert_eq!(count_at(&shards, 0), 200);

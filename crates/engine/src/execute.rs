@@ -125,6 +125,9 @@ pub fn execute(
         }
         Verdict::Postponed(suspension) => return Step::Postpone(suspension),
     }
+    if !matches!(entry.run, Run::Control) {
+        failpoint::behind_gates();
+    }
     if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
         queue::queue(lane, session, entry, location, args, out);
         return after(session, None, out, mark, Step::Done);

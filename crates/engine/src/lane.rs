@@ -191,9 +191,15 @@ impl Lane {
             || replica_role.refuses_stale(|| flags))
     }
 
-    /// The cluster's table as it is now: the gates go by it.
-    pub(crate) fn routes(&self) -> Ref<'_, SlotMap> {
+    /// The cluster's table as it is now. Only for gates: what is behind them goes by `routes`.
+    pub(crate) fn refreshed_routes(&self) -> Ref<'_, SlotMap> {
         self.refresh_routes();
+        self.routes()
+    }
+
+    /// The cluster's table that the gates went by last. To look at a later one behind them would
+    /// hide from `enter_past_gates` that there is another, and from what has left the worker.
+    pub(crate) fn routes(&self) -> Ref<'_, SlotMap> {
         Ref::map(self.routes.borrow(), |routes| &**routes)
     }
 

@@ -178,7 +178,7 @@ fn route<'a>(
     if !lane.shared.gates.routing.is_on() {
         return Ok(());
     }
-    let routes = lane.routes();
+    let routes = lane.refreshed_routes();
     // A program that says that it writes goes where it may, and not only its commands.
     let is_declared = speaks_for_others(entry.spec.role) && (routes.is_replica || !routes.is_up);
     let flags = match is_declared {
@@ -346,7 +346,7 @@ pub(crate) fn admit_foreign(
         return Verdict::Refused(refusal);
     }
     if lane.shared.gates.routing.is_on()
-        && let Some(refusal) = elsewhere(&lane.routes())
+        && let Some(refusal) = elsewhere(&lane.refreshed_routes())
     {
         return Verdict::Refused(refusal);
     }

@@ -101,6 +101,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let length = self.out.len();
         match self.enter(grant) {
             Ok(granted) => {
+                failpoint::behind_gates();
                 let step = self.run_data(granted);
                 self.charge(step, length)
             }

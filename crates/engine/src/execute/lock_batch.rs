@@ -28,6 +28,7 @@ use crate::commit::served_request::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
+use crate::runtime::failpoint;
 use crate::session::Session;
 use crate::session::tx_options;
 use crate::table::command_table::{CommandEntry, Run};
@@ -72,7 +73,7 @@ impl<'a> LockBatch<'a> {
         // While replies are held back, each is to wait for no more than what it saw itself.
         session.may_batch()
             && lane.shared.journal.is_durable(Lsn::MAX)
-            && (!lane.shared.gates.routing.is_on() || lane.routes().open.is_empty())
+            && (!lane.shared.gates.routing.is_on() || lane.refreshed_routes().open.is_empty())
     }
 
     /// Takes the locks of requests of a session for which it is possible, those that are not
@@ -94,6 +95,7 @@ impl<'a> LockBatch<'a> {
                 .map(|request| budget::room_for(request.entry.spec.flags, request.args));
             rooms.sum()
         });
+        let routed = lane.routed();
         let are_programs = batched[0].entry.counts_keys;
         let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);
         for request in batched.iter() {
@@ -110,6 +112,7 @@ impl<'a> LockBatch<'a> {
             if !is_alike || !is_admitted || is_heavy_request(args) || is_long(args) {
                 break;
             }
+            failpoint::behind_gates();
             if are_programs {
                 let Some(program) = prepare_brief(engine, session, request) else { break };
                 programs.push(program);
@@ -121,7 +124,9 @@ impl<'a> LockBatch<'a> {
             let each = batched.iter().map(|request| FlagSet::of(request.entry.spec.flags));
             each.fold(FlagSet::EMPTY, FlagSet::and)
         };
-        if batched.len() < 2 || !lane.enter_past_gates(flags) {
+        // By another table of the cluster some of them would have gone elsewhere, or go alone.
+        let is_routed_anew = lane.routed() != routed || !lane.routes().open.is_empty();
+        if batched.len() < 2 || is_routed_anew || !lane.enter_past_gates(flags) {
             return None;
         }
         let mut locations: SmallVec<[Location; LOCK_BATCH_MAX]> =

@@ -189,6 +189,28 @@ pub const fn are_turns_short() -> bool {
 }
 
 #[cfg(debug_assertions)]
+mod gates {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    /// For so many milliseconds.
+    static REST: AtomicU64 = AtomicU64::new(0);
+
+    /// Has whatever is about data stand still behind its gates, for so many milliseconds.
+    pub fn rest_behind_gates(millis: u64) {
+        REST.store(millis, Ordering::Relaxed);
+    }
+
+    pub(crate) fn rest() {
+        let millis = REST.load(Ordering::Relaxed);
+        if millis > 0 {
+            sleep(Duration::from_millis(millis));
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
 mod claims {
     use std::sync::Mutex;
     use std::thread::sleep;
@@ -249,6 +271,8 @@ pub use armed::{arm, step, wants_undo};
 pub use claims::hold_claim;
 pub use claims::{ClaimPlace, point_in_claim};
 #[cfg(debug_assertions)]
+pub use gates::rest_behind_gates;
+#[cfg(debug_assertions)]
 pub use services::{hold_services, services_held};
 #[cfg(debug_assertions)]
 pub use short::{are_turns_short, arm_short};
@@ -263,6 +287,15 @@ pub(crate) fn are_reads_apart() -> bool {
 pub(crate) const fn are_reads_apart() -> bool {
     false
 }
+
+/// A request that is about data has passed the gates and has no locks yet: others may come between.
+#[cfg(debug_assertions)]
+pub(crate) fn behind_gates() {
+    gates::rest();
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn behind_gates() {}
 
 /// Others may come between what was computed without locks and the locks.
 #[cfg(debug_assertions)]

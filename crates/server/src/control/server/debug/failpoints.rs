@@ -5,14 +5,15 @@
 //! to come. CLAIM has the next claim of hash slots stand still. APART, SHORT and SERVICES are none
 //! that strike: until they are OFF all that can computes without its locks, each turn of a session
 //! is over as soon as it has done something, and waiters that are served on background threads stay
-//! claimed.
+//! claimed. GATED has each command stand still between gates and locks.
 
 use std::time::Duration;
 
 use commands::arguments::{integer, is};
 use commands::errors::SYNTAX;
 use engine::runtime::failpoint::{
-    Apart, Cause, ClaimPlace, arm, arm_apart, arm_short, hold_claim, hold_services, services_held,
+    Apart, Cause, ClaimPlace, arm, arm_apart, arm_short, hold_claim, hold_services,
+    rest_behind_gates, services_held,
 };
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -39,7 +40,8 @@ const CLAIM_PLACES: &[(&str, ClaimPlace)] =
     &[("LOOK", ClaimPlace::Look), ("ORDER", ClaimPlace::Order), ("TELLING", ClaimPlace::Telling)];
 
 /// DEBUG FAILPOINT [cause step | STALL milliseconds | DEEP | APART [OFF | HELD] | LANES number |
-/// SHORT [OFF] | SERVICES [HELD | OFF] | CLAIM (LOOK | ORDER | TELLING) milliseconds]
+/// SHORT [OFF] | SERVICES [HELD | OFF] | CLAIM (LOOK | ORDER | TELLING) milliseconds |
+/// GATED milliseconds]
 pub(super) fn failpoint(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -69,6 +71,12 @@ pub(super) fn failpoint(
             // As a bug would, which keeps a worker from its clients.
             let millis = u64::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
             std::thread::sleep(Duration::from_millis(millis));
+            reply.integer(0);
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "GATED") => {
+            let millis = u64::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
+            rest_behind_gates(millis);
             reply.integer(0);
             return Ok(Next::Done);
         }
