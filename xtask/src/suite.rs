@@ -23,8 +23,8 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// So many tests run at a time for each core: many wait, for a time to be over or for a client.
 const TESTS_PER_CORE: usize = 2;
 
-/// So many tests of the black box that failed in a run of all are run again by themselves; more at
-/// once are no matter of the machine's load.
+/// So many tests that failed in a run of all are run again by themselves; more at once are no matter
+/// of the machine's load.
 const AGAIN_MOST: u64 = 4;
 
 /// A test that is run again has to pass so many times in a row.
@@ -98,10 +98,11 @@ fn run_again(environment: &Path, count: &mut Count, results: &mut Results) -> Re
     for name in failed {
         let mut passes = 0;
         while passes < AGAIN {
-            let black_box = ["--workspace", "--test", "black_box", "--", "--exact", &name];
+            let targets = ["--workspace", "--lib", "--bins", "--tests", "--", "--exact", &name];
             let mut command = shell::cargo(&["test", "--profile", PROFILE]);
-            set_environment(command.args(black_box), environment);
-            if test(&mut command, results)? != (Count { passed: 1, failed: 0 }) {
+            set_environment(command.args(targets), environment);
+            let again = test(&mut command, results)?;
+            if again.passed == 0 || again.failed > 0 {
                 break;
             }
             passes += 1;

@@ -49,7 +49,11 @@ const MARKERS: (&str, &str) = ("<!-- bench: begin -->\n", "<!-- bench: end -->\n
 /// Measures what is asked for, prints the tables, writes the record and README's table.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let plan = Plan::parse(arguments)?;
-    let (peers, cores) = (peer::all(plan.build.make()?)?, Cores::read()?);
+    let (ours, cores) = (plan.build.make()?, Cores::read()?);
+    let peers = match &plan.before {
+        Some(program) => peer::before(ours, program.into())?,
+        None => peer::all(ours)?,
+    };
     let machine = Machine::read(plan.build)?;
     let loads_before = machine::load_averages()?;
     let mut findings = Vec::new();

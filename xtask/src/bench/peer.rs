@@ -54,6 +54,11 @@ pub(super) fn all(ours: PathBuf) -> Result<Vec<Peer>, String> {
     Ok(peers)
 }
 
+/// Ours, and an older build of it.
+pub(super) fn before(ours: PathBuf, older: PathBuf) -> Result<Vec<Peer>, String> {
+    Ok(vec![Peer::new(OURS, ours)?, Peer::new(BEFORE, older)?])
+}
+
 /// A program that `setup` has found, by its key.
 pub(super) fn installed(key: &str) -> Result<PathBuf, String> {
     let file = shell::target().join("test-env/oracles.json");
@@ -65,6 +70,8 @@ pub(super) fn installed(key: &str) -> Result<PathBuf, String> {
 }
 
 pub(super) const OURS: &str = "Apus";
+/// An older build of ours.
+pub(super) const BEFORE: &str = "Apus before";
 pub(super) const REDIS_70: &str = "Redis 7.0";
 pub(super) const REDIS_82: &str = "Redis 8.2";
 pub(super) const VALKEY_91: &str = "Valkey 9.1";
@@ -106,7 +113,7 @@ impl Peer {
         let output = File::create(&log).map_err(|error| error.to_string())?;
         let mut command = Command::new("taskset");
         command.args(["-c", cores]).arg(&self.program).args(FLAGS).args(more);
-        if let (OURS, Workers::Exactly(count)) = (self.name, workers) {
+        if let (OURS | BEFORE, Workers::Exactly(count)) = (self.name, workers) {
             command.args(["--worker-threads", &count.to_string()]);
         }
         command.args(["--port", &port.to_string(), "--dir"]).arg(&folder);

@@ -16,12 +16,14 @@ pub(super) struct Plan {
     pub(super) scale: f64,
     /// The record is called so, behind its date.
     pub(super) name: String,
+    /// An older build of ours, which is the only peer then.
+    pub(super) before: Option<String>,
 }
 
 impl Plan {
     pub(super) fn parse(arguments: &[String]) -> Result<Self, String> {
         let (mut rounds, mut scale, mut name) = (ROUNDS, 1.0, "bench".to_owned());
-        let (mut build, mut wanted) = (Build::Plain, Vec::<&str>::new());
+        let (mut build, mut wanted, mut before) = (Build::Plain, Vec::<&str>::new(), None);
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             if !word.starts_with('-') {
@@ -54,21 +56,25 @@ impl Plan {
                     }
                     name.clone_from(value);
                 }
+                "--before" => before = Some(value.clone()),
                 _ => {
                     return Err(format!(
-                        "{word}: want --rounds N, --scale F, --name NAME, --tuned"
+                        "{word}: want --rounds N, --scale F, --name NAME, --before PROGRAM, --tuned"
                     ));
                 }
             }
         }
         let chosen = |section: &&Section| wanted.is_empty() || wanted.contains(&section.name);
-        Ok(Self { sections: ALL.iter().filter(chosen).collect(), build, rounds, scale, name })
+        let sections = ALL.iter().filter(chosen).collect();
+        Ok(Self { sections, build, rounds, scale, name, before })
     }
 
     /// Whether all that README quotes is measured in full, so that it may quote it.
     pub(super) fn is_quoted(&self) -> bool {
         let is_here = |wanted: &Section| self.sections.iter().any(|it| it.name == wanted.name);
-        self.is_recorded() && ALL.iter().filter(|section| section.is_quoted()).all(is_here)
+        self.is_recorded()
+            && self.before.is_none()
+            && ALL.iter().filter(|section| section.is_quoted()).all(is_here)
     }
 
     /// Whether what is measured is measured in full.
@@ -91,6 +97,9 @@ impl Plan {
         }
         if self.build == Build::Tuned {
             command += " --tuned";
+        }
+        if let Some(before) = &self.before {
+            command += &format!(" --before {before}");
         }
         command + " --name " + &self.name
     }
@@ -119,6 +128,7 @@ mod tests {
             "idle loads --scale 0.5",
             "keys --name other --rounds 7",
             "--tuned idle",
+            "loads --before target/old/apus",
         ] {
             let command = parse(line).expect("a plan").command();
             let again = parse(command.strip_prefix("cargo xtask bench ").expect("the verb"));
@@ -143,6 +153,7 @@ mod tests {
             ("", true, true),
             ("idle", true, false),
             (&quoted, true, true),
+            ("--before old", true, false),
             (quoted.strip_prefix("loads").expect("it is the first"), true, false),
             ("--rounds 4", false, false),
             ("--scale 0.9", false, false),

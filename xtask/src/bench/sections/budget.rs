@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
-use super::super::peer::{OURS, Running, Workers};
+use super::super::peer::{BEFORE, OURS, Running, Workers};
 use super::super::pipe;
 use super::{Bench, Finding};
 
@@ -41,7 +41,7 @@ pub(super) fn memory(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), Str
         let mut rss = Figure::new(format!("highest RSS, {policy}"), "of the budget", names.len());
         let mut bytes = Figure::new(format!("keys and values, {policy}"), "of RSS", names.len());
         for (index, peer) in bench.peers.iter().enumerate() {
-            if peer.name != OURS && policy != COMMON {
+            if !matches!(peer.name, OURS | BEFORE) && policy != COMMON {
                 continue;
             }
             println!("  {policy}, {}", peer.name);
