@@ -123,7 +123,9 @@ fn run_way(node: &Server, (_, requests): Way) -> String {
 fn nothing_is_written_behind(order: &str, back: &str) {
     const ROUNDS: usize = 4;
     let ports = [free_port(), free_port(), free_port()];
-    let nodes = ports.map(|port| APUS.node(&["--memcached-port", &port.to_string()]));
+    let nodes = ports.map(|port| {
+        APUS.node(&["--memcached-port", &port.to_string(), "--enable-debug-command", "local"])
+    });
     create(&nodes.each_ref(), 0);
     let moving = Moving::of(nodes);
     let (from, to) = (moving.from(), &moving.nodes[moving.to]);

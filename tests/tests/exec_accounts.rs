@@ -17,6 +17,10 @@ const SCENES: &[(&str, &[&str])] = &[
         &["c AUTH u x", "c MULTI", "c SET k 1", "c GET k", "a ACL SETUSER u -set", "c EXEC"],
     ),
     (
+        "the last command is denied by EXEC",
+        &["c AUTH u x", "c MULTI", "c SET k 1", "c GET k", "a ACL SETUSER u -get", "c EXEC"],
+    ),
+    (
         "a script is denied by EXEC",
         &[
             "c AUTH u x",

@@ -231,6 +231,56 @@ fn a_client_waits_for_what_it_has_written_itself() {
     }
 }
 
+/// What is changed beside the data is waited for like a write, by whatever way its command goes: a
+/// long or slow library leaves the worker, and so does a message for very many patterns.
+#[test]
+fn a_client_waits_for_functions_and_messages_wherever_they_were_carried_out() {
+    let lines = "-- so that it is long\n".repeat(2_000);
+    let long = format!("#!lua name=long\n{lines}redis.register_function('f', function() end)");
+    let slow = "#!lua name=slow\nlocal x = 0 for i = 1, 3000000 do x = x + i end\n\
+                redis.register_function('s', function() end)";
+    for kind in [NodeKind::Apus, NodeKind::Genuine(Oracle::Redis82)] {
+        let (top, below) = (kind.start(&[]), NodeKind::Apus.start(&[]));
+        follow(&below, top.port());
+        await_replica(&top, &below);
+        let mut patterns = top.client();
+        let names: Vec<String> = (0..2_500).map(|number| format!("{number}*")).collect();
+        let words = ["PSUBSCRIBE"].into_iter().chain(names.iter().map(String::as_str));
+        patterns.send(&words.collect::<Vec<_>>());
+        eventually("all patterns are there", || top.client().info("pubsub_patterns") == "2500");
+        top.client().call(&["FUNCTION", "LOAD", slow]);
+        let dump = top.client().call(&["FUNCTION", "DUMP"]);
+        let dump = dump.as_bytes().unwrap().to_vec();
+        let load = |code: &str| {
+            ["FUNCTION", "LOAD", "REPLACE", code].map(str::as_bytes).map(<[u8]>::to_vec)
+        };
+        let changes: [Vec<Vec<u8>>; 5] = [
+            load(&long).to_vec(),
+            load(slow).to_vec(),
+            vec![b"FUNCTION".to_vec(), b"RESTORE".to_vec(), dump, b"FLUSH".to_vec()],
+            [&b"PUBLISH"[..], b"channel", b"message"].map(<[u8]>::to_vec).to_vec(),
+            [&b"FUNCTION"[..], b"FLUSH"].map(<[u8]>::to_vec).to_vec(),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            for is_exec in [false, true] {
+                let mut client = top.client();
+                check(&mut client, "> SET k v\nOK\n> WAIT 1 0\n(integer) 1");
+                below.signal(Signal::STOP);
+                if is_exec {
+                    check(&mut client, "> MULTI\nOK");
+                    client.call(change);
+                    ask(&mut client, "EXEC");
+                } else {
+                    client.call(change);
+                }
+                let waited = ask(&mut client, "WAIT 1 20");
+                below.signal(Signal::CONT);
+                assert_eq!(waited, "(integer) 0", "{kind:?} {number} {is_exec}");
+            }
+        }
+    }
+}
+
 /// `appendonly no` holds, whatever comes of the load in whose midst it was said.
 #[test]
 fn a_log_that_is_turned_off_during_a_load_that_fails_is_off() {

@@ -346,6 +346,26 @@ fn who_waits_for_what_is_taken_away_waits_no_longer() {
     check(&mut bob, "> PING\nPONG");
 }
 
+/// A request of many keys begins to wait away from its worker. What is taken away between its gates
+/// and that is not for it either, whoever serves the key first.
+#[test]
+fn what_is_taken_away_before_a_wait_begins_is_not_waited_for() {
+    let server = Server::start(&["--enable-debug-command", "local"]);
+    let mut root = server.client();
+    check(&mut root, "> ACL SETUSER bob on >secret ~* +@all\nOK\n> DEBUG FAILPOINT GATED 20\n0");
+    let keys: Vec<String> = (0..2_000).map(|number| format!("key{number}")).collect();
+    let refused = "(error) NOPERM User bob has no permissions to run the 'blpop' command";
+    for round in 0..24 {
+        let mut bob = logged_in(&server, "bob");
+        let words = ["BLPOP"].into_iter().chain(keys.iter().map(String::as_str)).chain(["0"]);
+        bob.send(&words.collect::<Vec<_>>());
+        std::thread::sleep(Duration::from_millis(round * 2));
+        check(&mut root, "> ACL SETUSER bob -blpop\nOK\n> RPUSH key7 x\n(integer) 1");
+        assert_eq!(render(&bob.receive()), refused, "{round}");
+        check(&mut root, "> LPOP key7\n\"x\"\n> ACL SETUSER bob +@all\nOK");
+    }
+}
+
 /// H83: rights are taken back of a client that listens.
 #[test]
 fn who_listens_to_what_is_taken_away_is_closed() {

@@ -259,11 +259,16 @@ impl CommandExecution<'_> {
         request.open_keys(&lane.routes())
     }
 
-    /// Sends the client elsewhere, as the gates would have.
+    /// Sends the client elsewhere, as the gates would have. The reply of EXEC is left out here: what
+    /// its client does not want is known only where EXEC ends.
     #[cold]
     fn redirect(&mut self, refusal: &Refusal) -> Step {
+        let mark = self.out.mark();
         self.lane.shared.observed.stats.rejected(self.lane.number, self.entry.id);
         reject(self.lane, self.session, Some(self.entry), self.args, self.out, refusal);
+        if !self.session.replies() {
+            self.out.truncate(mark);
+        }
         Step::Done
     }
 

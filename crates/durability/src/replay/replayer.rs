@@ -368,6 +368,7 @@ impl<'s> Replayer<'s> {
                     subject: None,
                     access,
                     shortage,
+                    wants_debugger: false,
                     session: None,
                 };
                 let mut program = server.prepare(entry, asked, args)?;

@@ -111,16 +111,14 @@ fn pass<'a>(
     protected_command(request)?;
     acl(request, acl_check_of)?;
     route(request, known)?;
-    subscriber(request)?;
     let effective = effective_flags(session, entry);
     let declared = || declared_flags(lane, session, entry, args);
-    monitor(request, declared)?;
     let room = || budget::room_for(effective, args);
     pass_with_data(request, effective, room, declared)
 }
 
-/// The gates that are about the data and not about the client: for what does this, and needs so
-/// much room. `declared` finds what a program says that it does.
+/// The gates that are not about the words of a request: for what does this, and needs so much room.
+/// `declared` finds what a program says that it does. They stand in the order in which Redis asks.
 #[inline]
 fn pass_with_data(
     request: GateRequest<'_>,
@@ -129,11 +127,13 @@ fn pass_with_data(
     declared: impl Fn() -> Flags + Copy,
 ) -> GateResult {
     let lane = request.lane;
+    oom(request, effective, room, declared)?;
+    misconf_noreplicas_readonly(request, effective, declared)?;
+    subscriber(request)?;
+    stale_data(request)?;
     loading(request)?;
     busy_script(request)?;
-    misconf_noreplicas_readonly(request, effective, declared)?;
-    oom(request, effective, room, declared)?;
-    stale_data(request)?;
+    monitor(request, effective, declared)?;
     quotas(request)?;
     backpressure(lane.shared, effective)?;
     pause(lane, declared)
@@ -200,13 +200,16 @@ fn subscriber(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult
     }
 }
 
-/// A client that called MONITOR keeps from the data.
+/// A client that called MONITOR keeps from the data. A program that says that it writes nothing
+/// may run, as in Redis, but not by the name of a command that reads.
 #[inline]
 fn monitor(
     GateRequest { session, .. }: GateRequest<'_>,
+    effective: Flags,
     declared: impl Fn() -> Flags,
 ) -> GateResult {
-    match session.client.has_flag(client_flags::MONITOR) && touches_keys(declared()) {
+    let touches_keys = || effective.has(Flags::READONLY) || may_write(declared());
+    match session.client.has_flag(client_flags::MONITOR) && touches_keys() {
         true => Err(GateError::Refusal(WATCHES)),
         false => Ok(()),
     }
@@ -259,7 +262,8 @@ fn misconf_noreplicas_readonly(
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
-/// Memory that is used up.
+/// Memory that is used up. While data are loaded, or a script runs for too long, other gates say
+/// what is the matter.
 #[inline]
 fn oom(
     GateRequest { lane, entry, .. }: GateRequest<'_>,
@@ -268,12 +272,18 @@ fn oom(
     declared: impl FnOnce() -> Flags,
 ) -> GateResult {
     let budget = &lane.shared.memory.budget;
-    if budget.limit() == 0 {
+    if budget.limit() == 0 || is_yielding(lane.shared) {
         return Ok(());
     }
     let asks_others = speaks_for_others(entry.spec.role) && budget.is_out_of_memory(0);
     let flags = if asks_others { declared() } else { effective };
     budget.refuse(flags, room).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+}
+
+/// Whether Redis would answer between two steps of what keeps it busy.
+#[inline]
+fn is_yielding(server: &'static Shared) -> bool {
+    server.gates.loading.is_on() || server.scripts.running.refuse().is_some()
 }
 
 /// Whether a command is refused by what it says of others: a program that says what it does would
@@ -330,7 +340,7 @@ fn verdict(passed: GateResult) -> Verdict {
 
 /// Asks the gates for a request of another front, which a command stands for: `deny` says what
 /// keeps it from its user, `elsewhere` that another node has its keys, and `room` what it brings.
-/// Those are left out that are about what its front cannot send: arguments, subscriptions, MONITOR.
+/// Those are left out that are about what its front cannot send: arguments, and words of a reply.
 #[inline]
 pub(crate) fn admit_foreign(
     lane: &Lane,
@@ -543,11 +553,6 @@ fn confined(entry: &CommandEntry) -> Refusal {
          allowed in this context",
         entry.full_name
     ))
-}
-
-/// What a connection that watches all others may not do.
-fn touches_keys(flags: Flags) -> bool {
-    [Flags::WRITE, Flags::READONLY, Flags::MAY_REPLICATE].into_iter().any(|flag| flags.has(flag))
 }
 
 #[cold]

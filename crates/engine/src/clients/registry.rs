@@ -161,12 +161,14 @@ pub(crate) struct Holdings {
     pub(crate) subscriptions: usize,
     /// The prefixes of keys that it wants to hear of.
     pub(crate) prefixes: usize,
+    /// The names of fields that it has prepared.
+    pub(crate) fieldsets: usize,
 }
 
 impl Holdings {
     /// All of them.
     pub(crate) fn bytes(self) -> usize {
-        self.watched + self.subscriptions + self.prefixes
+        self.watched + self.subscriptions + self.prefixes + self.fieldsets
     }
 }
 

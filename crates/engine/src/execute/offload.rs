@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use base::time::Clock;
+use commands::Flags;
 use keyspace::{
     Acquisition, BUSY, CommandStart, HeavyPass, Obstacle, PartitionSet, Refusal, Tx, TxOptions,
 };
@@ -188,7 +189,8 @@ fn again(
         pass.suspend();
     }
     loop {
-        if !wait_for_client_while(keyspace, &mut acquisition, &mut are_wanted)? {
+        let are_there = wait_for_client_while(keyspace, &mut acquisition, &mut are_wanted)?;
+        if !are_there || !are_wanted() {
             drop(acquisition);
             // Others may have the world, and then nothing else begins.
             if let Some(pass) = pass
@@ -200,7 +202,7 @@ fn again(
             let is_granted = acquisition.attempt();
             assert!(is_granted, "nothing is asked for");
         } else if gates.hold()? {
-            acquisition = await_leave(gates, acquisition, pass.as_mut())?;
+            acquisition = await_leave(gates, acquisition, pass.as_mut(), &mut are_wanted)?;
             running.begin_anew();
             continue;
         }
@@ -215,13 +217,15 @@ fn again(
     }
 }
 
-/// Gives the locks back until the gates let pass; what is to be waited for then is the same. The
-/// world may pass meanwhile. What its session can begin anew gives back its thread, too.
+/// Gives the locks back until the gates let pass, or they are wanted no more; what is to be waited
+/// for then is the same. The world may pass meanwhile. What its session can begin anew gives back
+/// its thread, too.
 #[cold]
 fn await_leave(
     gates: &gates::Readmission<'_>,
     acquisition: Acquisition,
     pass: Option<&mut HeavyPass>,
+    are_wanted: &mut impl FnMut() -> bool,
 ) -> Result<Acquisition, NotReadmitted> {
     if gates.may_be_deferred {
         return Err(NotReadmitted::PutOff);
@@ -241,6 +245,7 @@ fn await_leave(
     let leave = loop {
         match gates.hold() {
             Ok(true) if server.gates.shutdown_request.is_asked() => break Err(BUSY.into()),
+            Ok(true) if !are_wanted() => break Ok(again),
             Ok(true) => std::thread::sleep(BETWEEN_LOOKS),
             Ok(false) => break Ok(again),
             Err(refusal) => break Err(refusal.into()),
@@ -328,7 +333,8 @@ impl Background {
             }
             let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
             // The command made its changes by transactions of its own: all of them are seen.
-            let seen = Seen { lsn: server.journal.end(), is_own: entry.may_write() };
+            let is_own = entry.may_write() || entry.spec.flags.has(Flags::MAY_REPLICATE);
+            let seen = Seen { lsn: server.journal.end(), is_own };
             let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });
         };
         (job, receiver)

@@ -10,7 +10,7 @@ use keyspace::Lsn;
 pub struct Seen {
     /// That place.
     pub lsn: Lsn,
-    /// Whether the record that ends there is the command's own.
+    /// Whether the record that ends there, or one before it, is the command's own.
     pub is_own: bool,
 }
 
@@ -23,5 +23,12 @@ impl Seen {
     /// The command's own record, which ends there.
     pub fn own(lsn: Lsn) -> Self {
         Self { lsn, is_own: true }
+    }
+
+    /// Both: up to the later of the two places, before which there is a record of the command's own
+    /// if either has one.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { lsn: self.lsn.max(other.lsn), is_own: self.is_own || other.is_own }
     }
 }

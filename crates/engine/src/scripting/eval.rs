@@ -156,7 +156,7 @@ pub(crate) fn prepare(
     code: Code,
     flags: script::Flags,
 ) -> Result<ScriptCall, Refusal> {
-    if asked.session.as_ref().is_some_and(|session| session.wants_debugger) {
+    if asked.wants_debugger {
         return Err(NO_DEBUGGER);
     }
     let asks_to_read = asked.entry.spec.flags.has(Flags::READONLY);

@@ -37,6 +37,11 @@ impl Fieldsets {
         Self(None)
     }
 
+    /// What they take, in bytes, about.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.as_ref().map_or(0, |prepared| prepared.memory)
+    }
+
     /// Forgets all of them; how many.
     pub(crate) fn clear(&mut self) -> usize {
         self.0.take().map_or(0, |prepared| prepared.by_name.len())

@@ -355,7 +355,7 @@ impl Incoming {
 pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> LifeOutcome {
     loop {
         let asked = body.asked();
-        let turn = match demand(asked, || body.status()) {
+        let turn = match demand_on(body, asked) {
             Some(Demand::Move) => {
                 body.clear_signal(Signal::Move);
                 return LifeOutcome::Moves;
@@ -366,7 +366,7 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> LifeOutcome {
         match turn {
             StepEnd::Again => {}
             // The reply that messages had to wait for may have come meanwhile.
-            StepEnd::Wait if demand(body.asked(), || body.status()) == Some(Demand::Deliver) => {}
+            StepEnd::Wait if demand_on(body, body.asked()) == Some(Demand::Deliver) => {}
             StepEnd::Wait => return LifeOutcome::Waits,
             StepEnd::End if body.status().wait == Wait::Return => {
                 body.clear_signal(Signal::Kill);
@@ -380,11 +380,17 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> LifeOutcome {
     }
 }
 
+#[inline]
+fn demand_on(body: &impl Body, asked: PendingSignals) -> Option<Demand> {
+    demand(asked, || body.status(), || body.must_disconnect())
+}
+
 /// What to see to first of what is asked.
 #[inline]
 pub(crate) fn demand(
     asked: PendingSignals,
     status: impl FnOnce() -> SessionStatus,
+    must_disconnect: impl FnOnce() -> bool,
 ) -> Option<Demand> {
     if asked.is_nothing() {
         return None;
@@ -392,9 +398,12 @@ pub(crate) fn demand(
     let SessionStatus { wait, outgoing, .. } = status();
     // A result may have been made of what is old by now, so nothing comes before it.
     let is_settled = !wait.is_offloaded();
+    // What was sent elsewhere by what was so may begin to wait there: the review stays asked, and so
+    // nobody gives it anything, until that is known.
+    let may_review = asked.is_asked(Signal::Review) && (is_settled || must_disconnect());
     let demands = [
         (Signal::Kill, true, Demand::Kill),
-        (Signal::Review, true, Demand::Review),
+        (Signal::Review, may_review, Demand::Review),
         (Signal::ReviewAfterReply, is_settled, Demand::ReviewAfterReply),
         // Not into the middle of a reply, either.
         (Signal::Deliver, is_settled && outgoing != Outgoing::Unfinished, Demand::Deliver),

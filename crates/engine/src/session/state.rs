@@ -231,14 +231,20 @@ impl Session {
         self.rare_state.as_ref().map_or(&NONE, |rare_state| &rare_state.fieldsets)
     }
 
-    /// The same, to be changed.
-    pub fn fieldsets_mut(&mut self) -> &mut Fieldsets {
-        &mut self.rare_state.get_or_insert_default().fieldsets
+    /// Changes that, and notes what the client has taken by then.
+    pub fn change_fieldsets<T>(&mut self, change: impl FnOnce(&mut Fieldsets) -> T) -> T {
+        let fieldsets = &mut self.rare_state.get_or_insert_default().fieldsets;
+        let result = change(fieldsets);
+        self.client.names().holdings.fieldsets = fieldsets.memory();
+        result
     }
 
     /// Forgets all of that; how many there were.
     pub fn forget_fieldsets(&mut self) -> usize {
-        self.rare_state.as_mut().map_or(0, |rare_state| rare_state.fieldsets.clear())
+        match &self.rare_state {
+            Some(_) => self.change_fieldsets(Fieldsets::clear),
+            None => 0,
+        }
     }
 
     /// Bytes that have come behind the input, if there are any.

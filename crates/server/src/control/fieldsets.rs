@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use commands::declare::{Command, Group, Spec, at_least, exactly};
 use engine::runtime::yielding::FEW;
+use engine::session::fieldsets::Fieldsets;
 use engine::session::{StepContext, StepOutcome, Stepwise};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -62,7 +63,7 @@ fn prepare(
     if !fields.iter().all(|field| seen.insert(field)) {
         return Err(DUPLICATE);
     }
-    context.session()?.fieldsets_mut().insert(&args[2], fields)?;
+    context.session()?.change_fieldsets(|fieldsets| fieldsets.insert(&args[2], fields))?;
     reply.ok();
     Ok(Next::Done)
 }
@@ -86,7 +87,8 @@ impl Stepwise for EachField {
             }
         }
         let (name, fields) = (&stride.args[2], stride.args.skip(3));
-        if let Err(refusal) = stride.session.fieldsets_mut().insert(name, fields) {
+        let insert = |fieldsets: &mut Fieldsets| fieldsets.insert(name, fields);
+        if let Err(refusal) = stride.session.change_fieldsets(insert) {
             return StepOutcome::Failed(refusal);
         }
         Reply::new(stride.out, stride.session.resp).ok();
@@ -105,7 +107,7 @@ const DISCARD: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        let found = context.session()?.fieldsets_mut().remove(&args[2]);
+        let found = context.session()?.change_fieldsets(|fieldsets| fieldsets.remove(&args[2]));
         reply.integer(i64::from(found));
         Ok(Next::Done)
     },

@@ -157,7 +157,7 @@ fn begin_again(
     loop {
         wait_for_client(keyspace, &mut acquisition)?;
         if gates.hold()? {
-            acquisition = await_leave(gates, acquisition, Some(pass))?;
+            acquisition = await_leave(gates, acquisition, Some(pass), &mut || true)?;
             continue;
         }
         let now_us = keyspace.clock().now_us();

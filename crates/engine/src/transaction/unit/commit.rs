@@ -87,7 +87,7 @@ impl Unit {
             // Its messages are for replicas, too, and stand behind its record.
             seen = Seen::own(server.journal.end());
         }
-        Ok(if seen.lsn > self.committed.lsn { seen } else { self.committed })
+        Ok(seen.and(self.committed))
     }
 
     /// Commits the unit; `append` takes the record, in which the program's own commands stand if it

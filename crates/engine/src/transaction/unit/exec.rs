@@ -75,6 +75,8 @@ struct Exec {
     is_mute: bool,
     /// Whether it has subscribed to anything: PING has another form then.
     is_subscriber: bool,
+    /// Whether the client has asked for the debugger of scripts.
+    wants_debugger: bool,
     /// The client, once the transaction has left its worker with what the client watches.
     out_for: Option<Arc<Client>>,
 }
@@ -95,9 +97,11 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
     let fieldsets =
         if asks_for_fieldsets { session.fieldsets().clone() } else { Fieldsets::default() };
     let (is_mute, is_subscriber) = (!session.replies(), session.is_subscriber());
+    let wants_debugger = session.wants_debugger;
     let mut exec = Exec::of(server, queue, resp);
     (exec.watching, exec.subject, exec.access) = (watching, subject, access);
     (exec.fieldsets, exec.is_mute, exec.is_subscriber) = (fieldsets, is_mute, is_subscriber);
+    exec.wants_debugger = wants_debugger;
     Ok(Box::new(exec))
 }
 
@@ -187,12 +191,14 @@ impl Program for Exec {
             if self.ran.len().is_multiple_of(FETCHED) {
                 self.fetch_ahead(&unit.tx);
             }
-            let (length, mark) = (out.len(), out.mark());
+            let (length, mark, was_closing) = (out.len(), out.mark(), self.closes);
             let is_denied = self.deny(queued, unit, out);
             let failed = is_denied || self.step(queued, unit, place, out)?;
             let nested = self.nested.take();
             // What tells of subscriptions is no reply, but an error is.
-            if self.is_mute && (failed || !queued.entry.answers_with_messages()) {
+            let is_mute = self.is_mute && (failed || !queued.entry.answers_with_messages());
+            // A client that has ended itself is told no more.
+            if is_mute || was_closing {
                 out.truncate(mark);
             }
             let ended = clock.since(moment);
@@ -229,6 +235,11 @@ impl Program for Exec {
         if let Some(watching) = self.watching.take() {
             watching.end_elsewhere(self.server);
         }
+    }
+
+    /// An error behind the last command that ran is EXEC's own, as Redis counts.
+    fn has_failed(&self) -> bool {
+        self.ran.last().is_some_and(|ran| ran.is_denied)
     }
 
     fn needs_no_locks(&self) -> bool {
@@ -314,6 +325,7 @@ impl Exec {
             closes: false,
             is_mute: false,
             is_subscriber: false,
+            wants_debugger: false,
             out_for: None,
         }
     }
@@ -486,7 +498,7 @@ impl Exec {
                 };
                 let ended = next.and_then(|next| next.end_here(lane.number, args, &mut reply));
                 if makes_final(entry) {
-                    self.refresh_after_control(unit, lane, session);
+                    self.refresh_after_control(entry, unit, lane, session);
                     out.set_ceiling(server.output_ceiling(&session.client));
                 } else {
                     session.select(home);
@@ -522,7 +534,7 @@ impl Exec {
             None => server.control(request, args, &mut reply),
         };
         let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
-        unit.refresh_views(unit.reader());
+        unit.refresh_views(unit.reader(), entry);
         // The command may have changed the limits.
         if let Some(client) = &self.out_for {
             out.set_ceiling(server.output_ceiling(client));
@@ -538,15 +550,22 @@ impl Exec {
     }
 
     /// Looks again at what a control command may have made another.
-    fn refresh_after_control(&mut self, unit: &mut Unit, lane: &Lane, session: &Session) {
+    fn refresh_after_control(
+        &mut self,
+        entry: &CommandEntry,
+        unit: &mut Unit,
+        lane: &Lane,
+        session: &Session,
+    ) {
         self.resp = session.resp;
         self.is_subscriber = session.is_subscriber();
         let ClientView { sees_expired, touches } = ClientView::of(lane, session);
         unit.tx.set_view(sees_expired, touches);
         self.is_mute = !session.replies();
+        self.wants_debugger = session.wants_debugger;
         self.subject = session.acl_subject(self.server);
         self.fieldsets = session.fieldsets().clone();
-        unit.refresh_views(session.reader());
+        unit.refresh_views(session.reader(), entry);
         unit.tx.switch_database(session.database);
     }
 
@@ -569,12 +588,18 @@ impl Exec {
                         None
                     }
                 };
-                let (server, entry, resp) = (self.server, queued.entry, self.resp);
-                let (subject, access) = (self.subject.clone(), self.access);
-                let shortage = Some(unit.shortage());
-                let asked =
-                    ProgramRequest { server, entry, resp, subject, access, shortage, session };
-                match server.prepare(entry, asked, queued.args) {
+                let asked = ProgramRequest {
+                    server: self.server,
+                    entry: queued.entry,
+                    resp: self.resp,
+                    subject: self.subject.clone(),
+                    access: self.access,
+                    shortage: Some(unit.shortage()),
+                    wants_debugger: self.wants_debugger,
+                    session,
+                };
+                let server = self.server;
+                match server.prepare(queued.entry, asked, queued.args) {
                     Ok(mut program) => {
                         if self.killed.contains(&self.ran.len()) {
                             program.kill(queued.args, vec![0]);

@@ -74,6 +74,8 @@ pub struct ProgramRequest<'a> {
     pub access: SlotAccess,
     /// What was short as the unit that it is for began; not there if that has not begun.
     pub shortage: Option<Shortage>,
+    /// Whether the client has asked for the debugger of scripts: then none may run on live data.
+    pub wants_debugger: bool,
     /// Not there within a unit that left its session's worker.
     pub session: Option<&'a mut Session>,
 }
@@ -388,10 +390,15 @@ impl Unit {
     }
 
     /// A command beside the data ran: the client whose reads are tracked, and the observers of the
-    /// data, may be others now. What it changed has records of its own: all of them are seen.
-    pub(crate) fn refresh_views(&mut self, reader: Option<ClientId>) {
+    /// data, may be others now. What it changed has records of its own: all of them are seen, and
+    /// are the unit's own where the command is one that writes.
+    pub(crate) fn refresh_views(&mut self, reader: Option<ClientId>, entry: &CommandEntry) {
         self.reader = reader;
-        self.tx.note_lsn(self.server.journal.end());
+        let end = self.server.journal.end();
+        self.tx.note_lsn(end);
+        if entry.spec.flags.has(Flags::WRITE) {
+            self.committed = self.committed.and(Seen::own(end));
+        }
         self.tx.refresh_views();
     }
 

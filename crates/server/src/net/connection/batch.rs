@@ -398,6 +398,8 @@ impl Batch<'_> {
             serve.receive_messages(output);
         }
         let end = match step {
+            // EXEC ends a client where one of its commands does.
+            Step::Done if serve.session.closing => Some(End::Closing),
             // What comes next is appended when the stream is sent.
             Step::Done => output.is_streaming().then_some(End::Drained),
             Step::Close => Some(End::Closing),

@@ -356,10 +356,6 @@ impl Connection {
                 let (session, args) = (&self.session, ran.args.as_args());
                 accounting::feed_monitors(&self.worker, session, session.database, ran.entry, args);
                 self.suspension = Suspension::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
-                if self.worker.server.gates.routing.is_on() {
-                    // The slot may have left between the locks and now.
-                    self.session.client.ask(Signal::Review);
-                }
                 StepEnd::Again
             }
             Poll::Ready(Ok(OffloadResult { then: AfterOffload::PutOff, ran, .. })) => {
