@@ -346,8 +346,7 @@ fn who_waits_for_what_is_taken_away_waits_no_longer() {
     check(&mut bob, "> PING\nPONG");
 }
 
-/// A request of many keys begins to wait away from its worker. What is taken away between its gates
-/// and that is not for it either, whoever serves the key first.
+/// A request of many keys begins to wait away from its worker.
 #[test]
 fn what_is_taken_away_before_a_wait_begins_is_not_waited_for() {
     let server = Server::start(&["--enable-debug-command", "local"]);

@@ -179,6 +179,15 @@ impl Lane {
         !may_be_kept || self.is_let_pass_again(flags())
     }
 
+    /// Comes in to remove what no command asks to be removed: keys whose time is over, and those that
+    /// make room. `false`, too, while a pause or a load keeps the data as they are, which may have
+    /// come since the caller looked.
+    pub(crate) fn enter_to_reclaim(&self) -> bool {
+        self.enter()
+            && !self.shared.gates.loading.is_on()
+            && !self.shared.keyspace.settings().holds_expiry(self.now_ms())
+    }
+
     /// Asks the gates again whose answer changes with the world stopped.
     #[cold]
     fn is_let_pass_again(&self, flags: FlagSet) -> bool {

@@ -233,7 +233,9 @@ impl SlotMap {
     /// them, or none is made.
     pub(crate) fn refuse_several(&self, query: SlotQuery, slots: &[u16]) -> Option<Refusal> {
         if !self.allows_cross_slot {
-            return Some(CROSSSLOT);
+            // As in Redis, the first key's slot is looked at first.
+            let is_served = self.owner(query.slot).is_some();
+            return Some(if is_served { CROSSSLOT } else { NOT_SERVED });
         }
         let refuse = |slot: &u16| self.refuse(SlotQuery { slot: *slot, ..query });
         let refusal = slots.iter().find_map(refuse)?;

@@ -152,11 +152,12 @@ pub fn make_room(lane: &Lane, more: usize) {
 }
 
 /// Comes in to evict. Eviction leaves pages half empty, so compaction empties some first, which
-/// takes the worker out where the world is wanted. Whether the worker is inside behind that.
+/// takes the worker out where the world is wanted. Whether the worker is inside behind that, and
+/// nothing keeps the data as they are.
 fn enter_defragmented(lane: &Lane) -> bool {
     lane.enter() && {
         defrag::step_under_pressure(lane);
-        lane.enter()
+        lane.enter_to_reclaim()
     }
 }
 

@@ -100,7 +100,8 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
                 None => return ExpiryCycle::AllDone,
             },
         };
-        if !lane.enter() {
+        // A pause or another role may have come with the world since the look above.
+        if !lane.enter_to_reclaim() || !lane.shared.active_expiry() {
             *unfinished = Some(sweep);
             return ExpiryCycle::LeftOver;
         }

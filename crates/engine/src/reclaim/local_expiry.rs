@@ -29,12 +29,13 @@ fn round(server: &'static Shared, lane: usize) {
     let (keyspace, wakes) = (server.keyspace, PendingWakes::default());
     let mut access = BackgroundAccess::wait(keyspace);
     for key in keyspace.local_deadlines().all() {
+        let grant = access.acquire(keyspace.locate(&key.1).partition());
+        // Asked with the lock: a pause that comes behind that waits for it.
         if server.gates.loading.is_on()
             || keyspace.settings().holds_expiry(keyspace.clock().now_ms())
         {
             break;
         }
-        let grant = access.acquire(keyspace.locate(&key.1).partition());
         let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
         let tx = Tx::begin(grant, TxOptions { database: key.0, heavy: true, ..internal });
         expire_local(server, tx, &key, &wakes);
