@@ -18,6 +18,7 @@ use super::command_cost::CommandCost;
 use super::{Program, ProgramRequest, RunsOn, Unit, failpoint};
 use crate::admission::gates::{self, FlagsOf};
 use crate::admission::quota;
+use crate::admission::redirection::slot_access;
 use crate::clients::registry::Client;
 use crate::lane::Lane;
 use crate::limits::loading::LOADING;
@@ -564,6 +565,7 @@ impl Exec {
         self.is_mute = !session.replies();
         self.wants_debugger = session.wants_debugger;
         self.subject = session.acl_subject(self.server);
+        self.access = slot_access(session);
         self.fieldsets = session.fieldsets().clone();
         unit.refresh_views(session.reader(), entry);
         unit.tx.switch_database(session.database);
