@@ -215,6 +215,7 @@ mod sort;
 mod sorted_sets;
 mod startup;
 mod sticky;
+mod stream_counters;
 mod stream_tokens;
 mod streams;
 mod streams_waiting;
