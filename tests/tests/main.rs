@@ -88,6 +88,7 @@ mod file_compatibility;
 mod file_errors;
 mod foreign_aof;
 mod full_disk;
+mod full_sync_waits;
 mod functions;
 mod gates_after_waits;
 mod generic;
