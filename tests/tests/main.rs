@@ -172,6 +172,7 @@ mod replication_directives;
 mod replication_errors;
 mod replication_every_write;
 mod replication_every_write_drawn;
+mod replication_functions;
 mod replication_hostile;
 mod replication_kills;
 mod replication_links;
