@@ -1,5 +1,5 @@
-//! Libraries of functions on replicas of any server, whichever server made the payload of a FUNCTION
-//! RESTORE.
+//! Libraries of functions on replicas of any server, whichever server made the payload of a
+//! FUNCTION RESTORE.
 
 use tests::render::{render, text};
 use tests::replication::{NodeKind, await_replica, follow};
