@@ -4,7 +4,7 @@
 //! `APUS_REPLICATION_KILLS=100` asks for so many kills.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::random::Random;
 use rustix::process::Signal;
@@ -79,6 +79,26 @@ fn a_primary_that_was_killed_goes_on_with_replicas_that_have_what_its_log_has() 
             assert_same(&top, replica, "killed at rest");
         }
         assert_eq!(["sync_full", "sync_partial_ok"].map(|it| client.info(it)), ["0", "3"]);
+    }
+}
+
+/// A replica that syncs at once says so at once: nobody waits for the word of the next second.
+#[test]
+fn waitaof_hears_at_once_that_a_replica_has_synced() {
+    const ROUNDS: u32 = 20;
+    let always = [LOGS, &["--appendfsync", "always"]].concat();
+    for kind in [NodeKind::Apus, NodeKind::Genuine(Oracle::Redis82)] {
+        let (top, replica) = (kind.start(&always), NodeKind::Apus.start(&always));
+        follow(&replica, top.port());
+        await_replica(&top, &replica);
+        await_log(&replica);
+        let mut client = top.client();
+        let began = Instant::now();
+        for _ in 0..ROUNDS {
+            check(&mut client, "> SET k v\nOK\n> WAITAOF 1 1 0\n1) (integer) 1\n2) (integer) 1");
+        }
+        // With a word of each second they take a second each.
+        assert!(began.elapsed() < Duration::from_secs(1) * ROUNDS / 2, "{kind:?}");
     }
 }
 

@@ -21,7 +21,7 @@ use keyspace::{Acquisition, Count};
 
 use crate::claims::snapshot_file;
 use crate::durability::Durability;
-use crate::snapshot::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget};
+use crate::snapshot::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget, Uncut};
 
 #[cfg(test)]
 mod tests;
@@ -109,14 +109,14 @@ pub enum SaveProgress {
     Cut,
     /// The save is over; whether it ended well.
     Over(bool),
-    /// The save is over before its cut: others held keys for too long.
-    Busy,
+    /// The save is over without a cut.
+    Uncut(Uncut),
 }
 
 /// Why the world is not held as a file has it.
 pub enum Unsaved {
-    /// Others held keys for too long.
-    Busy,
+    /// The save has no cut.
+    Uncut(Uncut),
     /// As the log says.
     Failed,
 }
@@ -202,11 +202,8 @@ impl Saves {
         let done = move |result: Result<Finished, String>| {
             let is_well = result.is_ok();
             server.saves.end_turn(server, result, changes.load(Ordering::Relaxed));
-            let is_busy = running.is_given_up_as_busy();
-            report(
-                &listener,
-                if is_busy { SaveProgress::Busy } else { SaveProgress::Over(is_well) },
-            );
+            let uncut = running.uncut().map(SaveProgress::Uncut);
+            report(&listener, uncut.unwrap_or(SaveProgress::Over(is_well)));
         };
         drop(turn);
         snapshot.start(target, Box::new(done)).map_err(SaveRefused::NoThread)
@@ -241,8 +238,7 @@ impl Saves {
         let result = snapshot.hold_world(target, world);
         let saved = match &result {
             Ok(_) => Ok(lock(&still).take().expect("a file has a cut")),
-            Err(_) if snapshot.is_given_up_as_busy() => Err(Unsaved::Busy),
-            Err(_) => Err(Unsaved::Failed),
+            Err(_) => Err(snapshot.uncut().map_or(Unsaved::Failed, Unsaved::Uncut)),
         };
         failpoint::point();
         drop(turn);
@@ -419,6 +415,12 @@ impl Saves {
         if let Some(snapshot) = running {
             return snapshot.abort_if_stuck();
         }
+        if server.journal.snapshot_fence.is_up() {
+            // A load has put off the file that is to follow a FLUSHALL. Another save, or an end,
+            // may be faster.
+            let _ = self.begin(server, SaveMode::Following, None);
+            return;
+        }
         if server.aof.rewrite.is_underway() {
             // One at a time, as in Redis.
             return;
@@ -517,7 +519,7 @@ impl Saves {
         let ready = if is_owed { Vec::new() } else { server.journal.snapshot_fence.lower() };
         drop(state);
         ready.into_iter().for_each(Waker::wake);
-        if is_owed {
+        if is_owed && !server.gates.loading.is_on() {
             // Another save, or an end, may have been faster, which does as well.
             let _ = self.begin(server, SaveMode::Following, None);
         }

@@ -16,7 +16,8 @@ use keyspace::Acquisition;
 
 use crate::aof;
 use crate::durability::Durability;
-use crate::save::SaveMode;
+use crate::save::{SaveMode, Unsaved};
+use crate::snapshot::Uncut;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -176,6 +177,8 @@ fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, Shutd
     let mut world = Acquisition::of_world(server.keyspace);
     match server.saves.hold_world(server, SaveMode::Final, &mut world) {
         Ok(still) => Ok(Some((still, world))),
+        // A full sync had the world first.
+        Err(Unsaved::Uncut(Uncut::Loading)) => Ok(None),
         Err(_) if !force => {
             log_warning!(server.log, "Error trying to save the DB, can't exit.");
             Err(report_failure(server))

@@ -7,7 +7,7 @@ use base::UnixMillis;
 
 use structs::array::INDEX_MAX;
 use structs::listpack::Element;
-use structs::stream::{ConsumerGroup, EntryId, Stream};
+use structs::stream::{ConsumerGroup, Counter, EntryId, Stream};
 
 use crate::rdb::value::ValueRef;
 
@@ -79,12 +79,13 @@ fn show_stream(stream: &Stream, extent: Extent, show: &mut impl FnMut(&[&[u8]]))
     let (last, deleted) = (stream.last_id(), stream.max_deleted_id());
     show(&[format!("{last} {deleted} {}", stream.entries_added()).as_bytes()]);
     for (name, group) in stream.groups() {
-        show(&[name, format!("{} {:?}", group.last_id, group.entries_read).as_bytes()]);
+        let read = group.entries_read.map(Counter::get);
+        show(&[name, format!("{} {read:?}", group.last_id).as_bytes()]);
         show_group(group, extent, show);
     }
     if let Some(known) = stream.idempotence() {
         let duplicates = Some(known.duplicate_count()).filter(|_| extent == Extent::All);
-        let (added, duplicates) = (known.added_count(), duplicates.unwrap_or(0));
+        let (added, duplicates) = (known.added_count(), duplicates.unwrap_or_default());
         show(&[format!("{:?} {added} {duplicates}", known.limits()).as_bytes()]);
         for (name, sent) in known.producers() {
             sent.for_each(|(id, entry)| show(&[name, id, entry.to_string().as_bytes()]));

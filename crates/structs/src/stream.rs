@@ -17,6 +17,7 @@
 //! entry is found by a descent and a walk within a node; what is trimmed goes by whole nodes. A
 //! clone takes O(1) and shares all that is not changed later.
 
+mod counter;
 mod group;
 mod id;
 mod idempotence;
@@ -30,6 +31,7 @@ mod trim;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use self::counter::Counter;
 pub use self::group::{Consumer, ConsumerGroup, PendingEntry};
 pub use self::id::EntryId;
 pub use self::idempotence::{Idempotence, IdempotenceLimits};
@@ -64,7 +66,7 @@ pub struct Stream {
     first_id: EntryId,
     last_id: EntryId,
     max_deleted_id: EntryId,
-    entries_added: u64,
+    entries_added: Counter,
     /// Whether the stream was made on purpose: then it stays, though it may be empty.
     is_kept: bool,
 }
@@ -84,7 +86,7 @@ pub struct Counters {
     /// The greatest ID of a single entry that was deleted.
     pub max_deleted_id: EntryId,
     /// How many entries were ever added.
-    pub entries_added: u64,
+    pub entries_added: Counter,
 }
 
 impl NodeLimits {
@@ -146,7 +148,7 @@ impl Stream {
 
     /// How many entries were ever added.
     #[must_use]
-    pub fn entries_added(&self) -> u64 {
+    pub fn entries_added(&self) -> Counter {
         self.entries_added
     }
 
@@ -171,7 +173,7 @@ impl Stream {
         debug_assert!(id > self.last_id, "IDs rise");
         self.log.append(id, pairs, limits);
         self.is_kept = true;
-        self.entries_added += 1;
+        self.entries_added = self.entries_added.next();
         self.last_id = id;
         if self.log.len() == 1 {
             self.first_id = id;
@@ -330,9 +332,9 @@ impl Stream {
 
     /// How many entries were added up to an ID, this one included, if that can be told.
     #[must_use]
-    pub fn entries_up_to(&self, id: EntryId) -> Option<u64> {
-        if self.entries_added == 0 {
-            return Some(0);
+    pub fn entries_up_to(&self, id: EntryId) -> Option<Counter> {
+        if self.entries_added == Counter::default() {
+            return Some(self.entries_added);
         }
         if self.is_empty() && id <= self.last_id {
             return Some(self.entries_added);
@@ -349,10 +351,10 @@ impl Stream {
         if self.max_deleted_id != EntryId::MIN && self.max_deleted_id >= self.first_id {
             return None;
         }
-        let gone = self.entries_added.saturating_sub(self.len());
+        let gone = Counter::new(self.entries_added.get().saturating_sub(self.len()));
         match id.cmp(&self.first_id) {
             std::cmp::Ordering::Less => Some(gone),
-            std::cmp::Ordering::Equal => Some(gone + 1),
+            std::cmp::Ordering::Equal => Some(gone.next()),
             std::cmp::Ordering::Greater => None,
         }
     }
@@ -370,11 +372,13 @@ impl Stream {
     #[must_use]
     pub fn entries_read_by(
         &self,
-        (last_id, entries_read): (EntryId, Option<u64>),
+        (last_id, entries_read): (EntryId, Option<Counter>),
         next: EntryId,
-    ) -> Option<u64> {
+    ) -> Option<Counter> {
         match entries_read {
-            Some(read) if last_id >= self.first_id && !self.has_gap_from(last_id) => Some(read + 1),
+            Some(read) if last_id >= self.first_id && !self.has_gap_from(last_id) => {
+                Some(read.next())
+            }
             _ => self.entries_up_to(next),
         }
     }
@@ -392,7 +396,7 @@ impl Stream {
             Some(read) if !self.has_gap_from(group.last_id) => Some(read),
             _ => self.entries_up_to(group.last_id),
         };
-        read.map(|read| (self.entries_added as i64).wrapping_sub(read as i64))
+        read.map(|read| self.entries_added.get() as i64 - read.get() as i64)
     }
 
     fn find_first(&mut self) {

@@ -4,7 +4,7 @@
 
 use keyspace::{Demand, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::Stream;
+use structs::stream::{Counter, Stream};
 
 use super::delete::counted_ids;
 use super::{PENDING_NS, all_ids, edit_group, edit_group_quietly, no_group};
@@ -18,7 +18,7 @@ const WRONG_MODE: Refusal = Refusal::error("ERR mode must be SILENT, FAIL, or FA
 const WRONG_COUNT: Refusal = Refusal::error("ERR Invalid RETRYCOUNT option argument for XNACK");
 
 /// The number of deliveries of a message that nobody should try again.
-const FATAL: u64 = i64::MAX as u64;
+const FATAL: Counter = Counter::MAX;
 
 pub(super) const XACK: DataCommand = Command {
     spec: Spec {
@@ -94,7 +94,7 @@ fn xnack(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             ids = Some(counted_ids(args, &mut options)?);
         } else if is(word, "RETRYCOUNT") && left > 0 {
             let number = options.integer().ok().and_then(|number| u64::try_from(number).ok());
-            count = Some(number.ok_or(WRONG_COUNT)?);
+            count = Some(number.map(Counter::new).ok_or(WRONG_COUNT)?);
         } else if is(word, "FORCE") {
             force = true;
         } else {
@@ -113,8 +113,8 @@ fn xnack(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             let deliveries = match (group.pending(*id), mode) {
                 (None, _) if !is_forced => continue,
                 (_, Mode::Fatal) => FATAL,
-                (None, _) => 0,
-                (Some(pending), Mode::Silent) => pending.deliveries.saturating_sub(1),
+                (None, _) => Counter::default(),
+                (Some(pending), Mode::Silent) => pending.deliveries.previous(),
                 (Some(pending), Mode::Fail) => pending.deliveries,
             };
             group.give_back(*id, count.unwrap_or(deliveries));

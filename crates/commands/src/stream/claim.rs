@@ -6,7 +6,7 @@
 use base::quote::shown;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{ConsumerGroup, EntryId, PendingEntry, Stream};
+use structs::stream::{ConsumerGroup, Counter, EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
 use super::{
@@ -53,7 +53,7 @@ struct Claim {
     ids: Vec<EntryId>,
     idle_min: i64,
     delivered_at: i64,
-    deliveries: Option<u64>,
+    deliveries: Option<Counter>,
     force: bool,
     ids_only: bool,
     last_id: Option<EntryId>,
@@ -133,7 +133,7 @@ impl Claim {
             } else if is(word, "TIME") && has_value {
                 claim.delivered_at = number("TIME")?;
             } else if is(word, "RETRYCOUNT") && has_value {
-                claim.deliveries = u64::try_from(number("RETRYCOUNT")?).ok();
+                claim.deliveries = u64::try_from(number("RETRYCOUNT")?).map(Counter::new).ok();
             } else if is(word, "LASTID") && has_value {
                 claim.last_id = Some(ids::exact(options.value()?)?);
             } else {
@@ -163,10 +163,10 @@ impl Claim {
                 }
                 pending.deliveries
             }
-            None if self.force => 1,
+            None if self.force => Counter::new(1),
             None => return Ok(Taken::No),
         };
-        let again = if self.ids_only { deliveries } else { deliveries.saturating_add(1) };
+        let again = if self.ids_only { deliveries } else { deliveries.next() };
         let deliveries = self.deliveries.unwrap_or(again);
         own(tx, claimed, id, self.delivered_at, deliveries)?;
         Ok(Taken::Yes)
@@ -179,7 +179,7 @@ fn own(
     claimed: &Claimed<'_>,
     id: EntryId,
     delivered_at: i64,
-    deliveries: u64,
+    deliveries: Counter,
 ) -> Result<(), Refusal> {
     let now = tx.now();
     edit_group(tx, claimed.key, claimed.group, |group| {
@@ -270,7 +270,8 @@ fn xautoclaim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     reply_id(found.next, reply);
     reply.array(found.idle.len());
     for pending in &found.idle {
-        let deliveries = pending.deliveries.saturating_add(u64::from(!ids_only));
+        let deliveries = pending.deliveries;
+        let deliveries = if ids_only { deliveries } else { deliveries.next() };
         own(tx, &claimed, pending.id, tx.now(), deliveries)?;
         reply_claimed(tx, key, pending.id, ids_only, reply)?;
     }

@@ -4,7 +4,7 @@
 
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{ConsumerGroup, EntryId, Stream};
+use structs::stream::{ConsumerGroup, Counter, EntryId, Stream};
 
 use super::ids;
 use super::{PENDING_NS, edit, edit_group, edit_group_quietly, no_group_of, wrong_subcommand};
@@ -121,7 +121,7 @@ const DELCONSUMER: DataCommand = subcommand(
 #[derive(Default)]
 struct Words {
     makes_stream: bool,
-    entries_read: Option<u64>,
+    entries_read: Option<Counter>,
 }
 
 impl Words {
@@ -134,7 +134,9 @@ impl Words {
             } else if is(word, "ENTRIESREAD") && options.position() < args.len() {
                 words.entries_read = match options.integer()? {
                     -1 => None,
-                    read => Some(u64::try_from(read).map_err(|_| WRONG_ENTRIES_READ)?),
+                    read => Some(
+                        u64::try_from(read).map(Counter::new).map_err(|_| WRONG_ENTRIES_READ)?,
+                    ),
                 };
             } else {
                 return Err(wrong_subcommand("XGROUP", &args[1]));
@@ -162,7 +164,8 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     if stream.is_some_and(|stream| stream.group(name).is_some()) {
         return Err(GROUP_EXISTS);
     }
-    let (added, is_there) = (stream.map_or(0, Stream::entries_added), stream.is_some());
+    let (added, is_there) =
+        (stream.map_or(Counter::default(), Stream::entries_added), stream.is_some());
     let group = ConsumerGroup::new(last_id, words.entries_read.map(|read| read.min(added)));
     let create = |tx: &mut Tx| edit(tx, key, |stream| stream.create_group(name, group));
     if is_there {

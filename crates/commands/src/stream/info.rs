@@ -139,7 +139,7 @@ fn groups(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 fn reply_position(stream: &Stream, group: &stream::ConsumerGroup, reply: &mut Reply<'_>) {
     reply_id(group.last_id, &mut field("last-delivered-id", reply));
     let numbers = [
-        ("entries-read", group.entries_read.map(|read| read as i64)),
+        ("entries-read", group.entries_read.map(|read| read.get() as i64)),
         ("lag", stream.lag_of(group)),
     ];
     for (name, number) in numbers {
@@ -174,7 +174,7 @@ fn describe(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     field("radix-tree-nodes", reply).integer(nodes + 1);
     reply_id(stream.last_id(), &mut field("last-generated-id", reply));
     reply_id(stream.max_deleted_id(), &mut field("max-deleted-entry-id", reply));
-    field("entries-added", reply).integer(stream.entries_added() as i64);
+    field("entries-added", reply).integer(stream.entries_added().get() as i64);
     reply_id(stream.first_id(), &mut field("recorded-first-entry-id", reply));
     reply_sent(stream, reply);
     match full {
@@ -210,8 +210,8 @@ fn reply_sent(stream: &Stream, reply: &mut Reply<'_>) {
         ("idmp-maxsize", sent.limits().size as u64),
         ("pids-tracked", sent.producer_count()),
         ("iids-tracked", sent.tracked_count()),
-        ("iids-added", sent.added_count()),
-        ("iids-duplicates", sent.duplicate_count()),
+        ("iids-added", sent.added_count().get()),
+        ("iids-duplicates", sent.duplicate_count().get()),
     ];
     fields.iter().for_each(|(name, number)| field(name, reply).integer(*number as i64));
 }
@@ -279,7 +279,7 @@ fn reply_consumer(
 
 fn reply_times(pending: &PendingEntry, reply: &mut Reply<'_>) {
     reply.integer(pending.delivered_at);
-    reply.integer(pending.deliveries as i64);
+    reply.integer(pending.deliveries.get() as i64);
 }
 
 /// Begins a field; its value follows.

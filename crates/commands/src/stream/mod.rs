@@ -25,7 +25,7 @@ use base::quote::shown;
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{
-    ConsumerGroup, EntryFields, EntryId, NodeLimits, PendingEntry, Stream, StreamEntry,
+    ConsumerGroup, Counter, EntryFields, EntryId, NodeLimits, PendingEntry, Stream, StreamEntry,
 };
 
 use self::ids::{IdText, reply_id};
@@ -147,7 +147,7 @@ struct Claimed<'a> {
 
 impl Claimed<'_> {
     /// Says that an entry is pending now, as XCLAIM would make it.
-    fn journal(&self, tx: &mut Tx, id: EntryId, delivered_at: i64, deliveries: u64) {
+    fn journal(&self, tx: &mut Tx, id: EntryId, delivered_at: i64, deliveries: Counter) {
         if !tx.effects().is_recorded() {
             return;
         }
@@ -173,7 +173,7 @@ impl Claimed<'_> {
 }
 
 /// Says how far a group has read.
-fn journal_position(tx: &mut Tx, key: &[u8], group: &[u8], last: EntryId, read: Option<u64>) {
+fn journal_position(tx: &mut Tx, key: &[u8], group: &[u8], last: EntryId, read: Option<Counter>) {
     if !tx.effects().is_recorded() {
         return;
     }

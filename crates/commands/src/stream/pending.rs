@@ -122,7 +122,7 @@ impl<'a> PendingFilter<'a> {
             reply.bulk(group.owner_of(&pending));
             // The published page on XNACK shows -1 for what was given back.
             reply.integer(if pending.is_given_back() { -1 } else { idle(tx, &pending) });
-            reply.integer(pending.deliveries as i64);
+            reply.integer(pending.deliveries.get() as i64);
             found += 1;
         };
         match self.consumer {

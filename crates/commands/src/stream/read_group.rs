@@ -6,7 +6,7 @@
 use base::time::UnixMillis;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{Consumer, EntryId, PendingEntry, Stream};
+use structs::stream::{Consumer, Counter, EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
 use super::read::{Budget, ReadRequest, begin_stream, finish_streams, streams};
@@ -17,6 +17,9 @@ use super::{
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::Access;
+
+/// The number of deliveries of what nobody had before.
+const ONCE: Counter = Counter::new(1);
 
 const WHERE: &str = " in XREADGROUP with GROUP option";
 
@@ -182,7 +185,7 @@ impl Reader<'_> {
         if !again.is_empty() {
             edit_group_quietly(tx, self.key, self.group, |group| {
                 for PendingEntry { id, deliveries, .. } in again {
-                    group.deliver(id, self.consumer, now, deliveries.saturating_add(1));
+                    group.deliver(id, self.consumer, now, deliveries.next());
                 }
             })?;
         }
@@ -247,7 +250,7 @@ impl Reader<'_> {
             reply_id(item.id, reply);
             reply_fields(&item.fields, reply);
             reply.integer(idle(tx, pending));
-            reply.integer(pending.deliveries as i64);
+            reply.integer(pending.deliveries.get() as i64);
             taken.push(*pending);
         }
         Ok(taken)
@@ -291,14 +294,14 @@ impl Reader<'_> {
         let now = tx.now();
         let last_id = edit_group(tx, self.key, self.group, |group| {
             for pending in claimed {
-                let deliveries = pending.deliveries.saturating_add(1);
+                let deliveries = pending.deliveries.next();
                 group.deliver(pending.id, self.consumer, now, deliveries);
             }
             group.activate(self.consumer, now);
             group.last_id
         })?;
         for pending in claimed {
-            let deliveries = pending.deliveries.saturating_add(1);
+            let deliveries = pending.deliveries.next();
             self.claimed(last_id).journal(tx, pending.id, now, deliveries);
         }
         Ok(())
@@ -317,12 +320,13 @@ impl Reader<'_> {
         edit_group(tx, self.key, self.group, |group| {
             (group.last_id, group.entries_read) = (last, read);
             if !acknowledges {
-                delivered.iter().for_each(|id| group.deliver(*id, self.consumer, now, 1));
+                let deliver = |id: &EntryId| group.deliver(*id, self.consumer, now, ONCE);
+                delivered.iter().for_each(deliver);
                 group.activate(self.consumer, now);
             }
         })?;
         if !acknowledges {
-            delivered.iter().for_each(|id| self.claimed(*id).journal(tx, *id, now, 1));
+            delivered.iter().for_each(|id| self.claimed(*id).journal(tx, *id, now, ONCE));
         }
         journal_position(tx, self.key, self.group, last, read);
         Ok(())

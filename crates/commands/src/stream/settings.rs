@@ -4,7 +4,7 @@
 
 use keyspace::{Demand, EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{Counters, EntryId, Idempotence, IdempotenceLimits, Stream};
+use structs::stream::{Counter, Counters, EntryId, Idempotence, IdempotenceLimits, Stream};
 
 use super::ids::{self, IdText};
 use super::{edit, edit_quietly};
@@ -32,9 +32,6 @@ const NO_ENTRY: Refusal = Refusal::error("ERR no such entry in the stream");
 const SENT_OTHERWISE: Refusal = Refusal::error("ERR the iid belongs to another entry");
 
 const KEY: &[KeySpec] = &[first(Access::RW.and(Access::UPDATE))];
-
-const DURATION_MAX: i64 = 86_400;
-const SIZE_MAX: i64 = 10_000;
 
 /// For how long and how many IDs of a producer are kept where the stream does not say.
 pub(super) fn default_limits(tx: &Tx) -> IdempotenceLimits {
@@ -71,7 +68,8 @@ fn xsetid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     while let Some(word) = options.word() {
         let has_value = options.position() < args.len();
         if is(word, "ENTRIESADDED") && has_value {
-            added = Some(u64::try_from(options.integer()?).map_err(|_| NEGATIVE)?);
+            let number = u64::try_from(options.integer()?).map_err(|_| NEGATIVE)?;
+            added = Some(Counter::new(number));
         } else if is(word, "MAXDELETEDID") && has_value {
             deleted = ids::exact(options.value()?)?;
             // As our own journal says it; else it asks for nothing.
@@ -84,21 +82,22 @@ fn xsetid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         }
     }
     let stream = tx.peek_view::<Stream>(key)?.ok_or(NO_SUCH_KEY)?;
-    if id < stream.max_deleted_id() {
+    // Redis 7.0 takes that, and says so to its replicas.
+    if id < stream.max_deleted_id() && !tx.replays() {
         return Err(BELOW_DELETED);
     }
     if let Some(last) = stream.range_back(EntryId::MIN, EntryId::MAX).next() {
         if id < last.id {
             return Err(BELOW_ENTRIES);
         }
-        if added.is_some_and(|added| added < stream.len()) {
+        if added.is_some_and(|added| added.get() < stream.len()) {
             return Err(BELOW_LENGTH);
         }
     }
     let counters = Counters {
         last_id: id,
         max_deleted_id: match deleted {
-            EntryId::MIN if !forgets_deleted => stream.max_deleted_id(),
+            EntryId::MIN if !forgets_deleted => stream.max_deleted_id().min(id),
             deleted => deleted,
         },
         entries_added: added.unwrap_or(stream.entries_added()),
@@ -134,10 +133,12 @@ fn xcfgset(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     let within = |number: i64, most: i64| (1..=most).contains(&number).then_some(number);
     while let Some(word) = options.word() {
         if is(word, "IDMP-DURATION") {
-            let seconds = within(options.integer()?, DURATION_MAX).ok_or(WRONG_DURATION)?;
+            let seconds = within(options.integer()?, IdempotenceLimits::DURATION_MAX as i64)
+                .ok_or(WRONG_DURATION)?;
             duration = Some(seconds.unsigned_abs());
         } else if is(word, "IDMP-MAXSIZE") {
-            let most = within(options.integer()?, SIZE_MAX).ok_or(WRONG_SIZE)?;
+            let most =
+                within(options.integer()?, IdempotenceLimits::SIZE_MAX as i64).ok_or(WRONG_SIZE)?;
             size = Some(most as usize);
         } else {
             return Err(SYNTAX);

@@ -1,6 +1,7 @@
 //! The stream family: what it says to journal and listeners, how it waits, and what no server at
 //! hand knows; that follows the published command pages, which the tests name.
 
+mod counters;
 mod redis;
 mod redis_groups;
 

@@ -47,9 +47,14 @@ struct RewriteUnderway {
     began_us: i64,
     /// Whether its base was given to the writer.
     is_handed_over: bool,
-    /// Whether nobody wants it any more, so that its end is no failure.
-    is_called_off: bool,
     snapshot: Arc<Snapshot>,
+}
+
+impl RewriteUnderway {
+    /// Whether nobody wants it any more, or it came at a wrong time, so that its end is no failure.
+    fn is_called_off(&self) -> bool {
+        self.snapshot.is_cancelled()
+    }
 }
 
 /// What INFO tells of rewrites.
@@ -89,8 +94,7 @@ impl Rewrite {
 
     /// Gives up the one under way.
     pub(super) fn abort(&self) {
-        if let Some(underway) = &mut self.state().underway {
-            underway.is_called_off = true;
+        if let Some(underway) = &self.state().underway {
             underway.snapshot.cancel();
         }
     }
@@ -108,7 +112,7 @@ impl Rewrite {
     }
 
     fn is_called_off(&self) -> bool {
-        self.state().underway.as_ref().is_some_and(|underway| underway.is_called_off)
+        self.state().underway.as_ref().is_some_and(RewriteUnderway::is_called_off)
     }
 
     /// Whether one is under way.
@@ -218,13 +222,9 @@ impl RewriteTurn {
         }
         state.is_scheduled = false;
         let began_us = server.keyspace.clock().monotonic_us();
-        let (is_handed_over, is_called_off) = (false, false);
-        let underway = RewriteUnderway {
-            began_us,
-            is_handed_over,
-            is_called_off,
-            snapshot: Arc::clone(&snapshot),
-        };
+        let is_handed_over = false;
+        let underway =
+            RewriteUnderway { began_us, is_handed_over, snapshot: Arc::clone(&snapshot) };
         state.underway = Some(underway);
         drop(state);
         Some(Self { server, form, snapshot, is_over: false })
@@ -350,7 +350,7 @@ pub(super) fn done(server: &Durability, sizes: Option<(u64, u64)>) {
     let began_us = underway.as_ref().map_or(now_us, |underway| underway.began_us);
     state.ended_us = now_us;
     state.seconds = Some((now_us - began_us) / 1_000_000);
-    if sizes.is_none() && underway.is_some_and(|underway| underway.is_called_off) {
+    if sizes.is_none() && underway.is_some_and(|it| it.is_called_off()) {
         return;
     }
     state.has_failed = sizes.is_none();

@@ -1,7 +1,8 @@
 //! The thread that takes data in.
 //!
 //! Invariants: from the moment in which what was there is emptied until all is loaded commands that
-//! need data are refused; they are served again whatever came of it.
+//! need data are refused; they are served again whatever came of it. No log and no backup that was
+//! begun before that goes on behind it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -165,13 +166,13 @@ impl Receiver {
         renamed: Option<(&Path, &Path)>,
     ) -> Result<SnapshotOrigin, Failure> {
         let server = self.server;
-        // What is on disk stays; what comes next has a base of its own.
-        aof::suspend(server);
+        self.end_logs();
         log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
         log_notice!(server.log, "MASTER <-> REPLICA sync: Flushing old data");
         let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
         let mut begun = Ok(());
         with_world(server, |tx| {
+            self.end_logs();
             begun = match self.pipe.begin_replacing() {
                 true => renamed.map_or(Ok(()), |(from, to)| self.install(from, to)),
                 false => Err(called_off()),
@@ -229,13 +230,14 @@ impl Receiver {
         server.gates.loading.set_beside(false);
         let why = match loaded {
             Ok(Ok(loaded)) => {
-                aof::suspend(server);
+                self.end_logs();
                 log_notice!(
                     server.log,
                     "MASTER <-> REPLICA sync: Swapping active DB with loaded DB"
                 );
                 let (mut is_wanted, wakes) = (false, PendingWakes::default());
                 with_world(server, |tx| {
+                    self.end_logs();
                     is_wanted = self.pipe.begin_replacing();
                     match is_wanted {
                         true => {
@@ -303,6 +305,14 @@ impl Receiver {
         if self.server.aof.phase() == aof::Phase::Starting {
             aof::begin_rewrite(self.server);
         }
+    }
+
+    /// What is on disk stays; what comes next has a base of its own. Done before the world is
+    /// waited for, as that takes a disk's time, and again once it is there: a client may have begun
+    /// a log or a backup meanwhile, whose base would be of what was there before. The turn of the
+    /// configuration may be taken with the world: its holder waits for no locks.
+    fn end_logs(&self) {
+        aof::suspend(self.server);
     }
 
     /// Other data come: a save that goes on, or waits for its cut, is not of them, and no file has

@@ -116,8 +116,17 @@ enum Aborted {
     Unwanted,
     /// Writing commands waited for it, and nothing was written.
     TooSlow,
+    /// The snapshot has no cut.
+    Uncut(Uncut),
+}
+
+/// Why a snapshot has no cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncut {
     /// Others held keys for longer than its client is kept waiting.
     Busy,
+    /// Since the snapshot was begun a load has begun: what is there is a part of the data.
+    Loading,
 }
 
 /// What the cut gave.
@@ -218,14 +227,17 @@ impl Snapshot {
         self.abort(Aborted::Unwanted);
     }
 
-    /// Whether nobody wanted it any more.
+    /// Whether nobody wanted it any more, or it came at a wrong time: its end is no failure.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.given_up.get() == Some(&Aborted::Unwanted) || self.is_given_up_as_busy()
+        matches!(self.given_up.get(), Some(Aborted::Unwanted | Aborted::Uncut(_)))
     }
 
-    /// Whether others held keys for longer than its client is kept waiting.
-    pub(crate) fn is_given_up_as_busy(&self) -> bool {
-        self.given_up.get() == Some(&Aborted::Busy)
+    /// Why the snapshot has no cut, if that is so.
+    pub(crate) fn uncut(&self) -> Option<Uncut> {
+        match self.given_up.get() {
+            Some(Aborted::Uncut(why)) => Some(*why),
+            _ => None,
+        }
     }
 
     /// Gives the snapshot up if writing commands wait for it and nothing is written.
@@ -251,8 +263,11 @@ impl Snapshot {
         match self.given_up.get() {
             None => Ok(()),
             Some(Aborted::Unwanted) => Err("The snapshot was cancelled".to_owned()),
-            Some(Aborted::Busy) => {
+            Some(Aborted::Uncut(Uncut::Busy)) => {
                 Err("The snapshot was given up, as a long command holds keys".to_owned())
+            }
+            Some(Aborted::Uncut(Uncut::Loading)) => {
+                Err("The snapshot was given up, as data are being loaded".to_owned())
             }
             Some(Aborted::TooSlow) => {
                 Err("The disk is too slow for the snapshot, and writes waited for it".to_owned())
@@ -340,7 +355,12 @@ impl Snapshot {
         let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
         if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {
             // A snapshot that was given up already stays so.
-            self.abort(Aborted::Busy);
+            self.abort(Aborted::Uncut(Uncut::Busy));
+            self.check()?;
+        }
+        // Whoever begins a snapshot has asked that, but a full sync may have had the world first.
+        if server.gates.loading.is_on() {
+            self.abort(Aborted::Uncut(Uncut::Loading));
             self.check()?;
         }
         let stopped_at = keyspace.stopped_since();

@@ -10,7 +10,7 @@ use commands::declare::Role;
 use keyspace::{Demand, Lsn, Refusal};
 use persist::dump::RestoreError;
 use persist::functions;
-use proto::Args;
+use proto::{Args, OwnedArgs};
 
 use super::script_host::Loader;
 use crate::journal;
@@ -107,7 +107,13 @@ impl Change<'_> {
                 state.insert(loaded, policy.replaces)
             })
         };
-        self.server.scripts.libraries.change_together(change, || self.append_record())
+        // The form that every replica reads, whichever server made the payload that came.
+        let payload = functions::dump(codes.iter().map(Vec::as_slice));
+        let words = self.args.iter().enumerate();
+        let words: OwnedArgs =
+            words.map(|(index, word)| if index == 2 { &*payload } else { word }).collect();
+        let told = Change { args: words.as_args(), ..*self };
+        server.scripts.libraries.change_together(change, || told.append_record())
     }
 
     /// For a thread that nobody waits for.

@@ -16,7 +16,7 @@ use structs::hash::HashRef;
 use structs::members::Text;
 use structs::set::SetRef;
 use structs::sorted_set::SortedSetRef;
-use structs::stream::{ConsumerGroup, EntryId, Stream};
+use structs::stream::{ConsumerGroup, Counter, EntryId, Stream};
 
 use crate::entry_notes::EntryNote;
 use crate::rdb::Writer;
@@ -191,7 +191,7 @@ fn write_groups_first(out: &mut Writer, key: &[u8], stream: &Stream, pending: &B
     }
     let last = pending.last().copied().unwrap_or(EntryId::MIN);
     // Groups have read no more than was ever added.
-    let added = stream.entries_added().max(pending.len() as u64);
+    let added = stream.entries_added().max(Counter::new(pending.len() as u64));
     write_place(out, key, [last, EntryId::MIN], added);
     stream.groups().for_each(|(name, group)| write_group(out, key, name, group));
     write_command(out, &[b"XTRIM", key, b"MAXLEN", b"0"]);
@@ -199,7 +199,7 @@ fn write_groups_first(out: &mut Writer, key: &[u8], stream: &Stream, pending: &B
 }
 
 /// Tells which IDs were the last and the last deleted, and what was added.
-fn write_place(out: &mut Writer, key: &[u8], ids: [EntryId; 2], added: u64) {
+fn write_place(out: &mut Writer, key: &[u8], ids: [EntryId; 2], added: Counter) {
     let [last, deleted] = ids.map(|id| id.to_string());
     let (added, last, deleted) = (added.to_string(), last.as_bytes(), deleted.as_bytes());
     let added = added.as_bytes();

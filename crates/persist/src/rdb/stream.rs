@@ -16,8 +16,9 @@
 //! consumer was active), 8.6 (idempotence) and 8.8 (what was given back); an older reader gets what
 //! it knows wherever nothing is lost by that.
 //!
-//! Invariant: nodes and IDs rise; every pending entry is owned by one consumer or given back; no
-//! counter is past what can be counted on from.
+//! Invariant: nodes and IDs rise; every pending entry is owned by one consumer or given back. A
+//! number that is past what commands can say is read as the nearest that they can: files and
+//! payloads of other servers have such counters, and are not refused for them.
 
 #[cfg(test)]
 mod tests;
@@ -25,8 +26,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use structs::stream::{
-    ConsumerGroup, Counters, EntryId, Idempotence, IdempotenceLimits, PendingEntry, Stream,
-    StreamNode,
+    ConsumerGroup, Counter, Counters, EntryId, Idempotence, IdempotenceLimits, PendingEntry,
+    Stream, StreamNode,
 };
 
 use super::length::{read_length, write_length};
@@ -98,7 +99,7 @@ pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
     if age >= StreamFormat::Redis70 {
         write_id(out, stream.first_id());
         write_id(out, stream.max_deleted_id());
-        write_length(out, stream.entries_added());
+        write_length(out, stream.entries_added().get());
     }
     write_length(out, stream.groups().len() as u64);
     for (name, group) in stream.groups() {
@@ -113,13 +114,13 @@ pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
 fn write_group(out: &mut Writer, group: &ConsumerGroup, age: StreamFormat) {
     write_id(out, group.last_id);
     if age >= StreamFormat::Redis70 {
-        write_length(out, group.entries_read.unwrap_or(UNKNOWN));
+        write_length(out, group.entries_read.map_or(UNKNOWN, Counter::get));
     }
     write_length(out, group.pending_count());
     for pending in group.pending_from(EntryId::MIN) {
         out.extend(&bytes_of(pending.id));
         out.extend(&pending.delivered_at.to_le_bytes());
-        write_length(out, pending.deliveries);
+        write_length(out, pending.deliveries.get());
         out.flush_if_large();
     }
     write_length(out, group.consumers().len() as u64);
@@ -155,8 +156,8 @@ fn write_idempotence(out: &mut Writer, stream: &Stream) {
             write_id(out, entry);
         }
     }
-    write_length(out, known.map_or(0, Idempotence::added_count));
-    write_length(out, known.map_or(0, Idempotence::duplicate_count));
+    write_length(out, known.map_or(0, |known| known.added_count().get()));
+    write_length(out, known.map_or(0, |known| known.duplicate_count().get()));
 }
 
 /// Reads a stream that was written in this way.
@@ -222,17 +223,16 @@ fn read_counters(
     let Nodes { nodes, live, last } = nodes;
     let len = read_length(reader)?;
     let last_id = read_id(reader)?;
-    let mut counters = Counters { last_id, max_deleted_id: EntryId::MIN, entries_added: len };
+    let entries_added = Counter::new(len);
+    let mut counters = Counters { last_id, max_deleted_id: EntryId::MIN, entries_added };
     if age >= StreamFormat::Redis70 {
         // The first ID is that of the first entry.
         read_id(reader)?;
-        counters.max_deleted_id = read_id(reader)?;
-        counters.entries_added = read_count(reader)?;
+        // Redis 7.0 sets the last ID below what was deleted; as far as the last ID nothing differs.
+        counters.max_deleted_id = read_id(reader)?.min(last_id);
+        counters.entries_added = read_counter(reader)?;
     }
-    let is_sound = len == live
-        && last <= last_id
-        && counters.max_deleted_id <= last_id
-        && counters.entries_added >= len;
+    let is_sound = len == live && last <= last_id && counters.entries_added.get() >= len;
     if is_sound { Ok(Stream::from_nodes(nodes, counters)) } else { Err(Malformed) }
 }
 
@@ -246,7 +246,7 @@ fn read_group(
         StreamFormat::Redis5 => stream.entries_up_to(last_id),
         _ => match read_length(reader)? {
             UNKNOWN => None,
-            read => Some(countable(read)?),
+            read => Some(Counter::new(read)),
         },
     };
     let mut group = ConsumerGroup::new(last_id, entries_read);
@@ -288,23 +288,21 @@ fn read_group(
 }
 
 /// Reads what is pending: the ID, when it was delivered and how often.
-fn read_pending(reader: &mut Reader<'_>) -> Result<Vec<(EntryId, i64, u64)>, Malformed> {
-    let mut pending: Vec<(EntryId, i64, u64)> = Vec::new();
+fn read_pending(reader: &mut Reader<'_>) -> Result<Vec<(EntryId, i64, Counter)>, Malformed> {
+    let mut pending: Vec<(EntryId, i64, Counter)> = Vec::new();
     for _ in 0..read_length(reader)? {
         let id = id_of(reader.array()?);
         if pending.last().is_some_and(|(last, ..)| *last >= id) {
             return Err(Malformed);
         }
         let delivered_at = read_time(reader)?.unwrap_or(0);
-        pending.push((id, delivered_at, read_length(reader)?));
+        pending.push((id, delivered_at, read_counter(reader)?));
     }
     Ok(pending)
 }
 
 fn read_idempotence(reader: &mut Reader<'_>, stream: &mut Stream) -> Result<(), Malformed> {
-    let duration = countable(read_length(reader)?)?;
-    let size = usize::try_from(countable(read_length(reader)?)?).map_err(|_| Malformed)?;
-    let limits = IdempotenceLimits { duration, size };
+    let limits = IdempotenceLimits::new(read_length(reader)?, read_length(reader)?);
     let producers = read_length(reader)?;
     for _ in 0..producers {
         let name = read_string(reader)?.into_bytes();
@@ -316,21 +314,17 @@ fn read_idempotence(reader: &mut Reader<'_>, stream: &mut Stream) -> Result<(), 
             }
         }
     }
-    let (added, duplicates) = (read_count(reader)?, read_count(reader)?);
+    let (added, duplicates) = (read_counter(reader)?, read_counter(reader)?);
     // A stream of Redis 8.6 has these numbers whether or not it was ever sent any IDs.
-    if producers > 0 || added > 0 || duplicates > 0 || limits != USUAL {
+    let is_used = producers > 0 || added.max(duplicates) > Counter::default();
+    if is_used || limits != USUAL {
         stream.idempotence_mut(limits).set_counts(added, duplicates);
     }
     Ok(())
 }
 
-/// Reads a number that may be counted on from.
-fn read_count(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
-    countable(read_length(reader)?)
-}
-
-fn countable(number: u64) -> Result<u64, Malformed> {
-    if i64::try_from(number).is_ok() { Ok(number) } else { Err(Malformed) }
+fn read_counter(reader: &mut Reader<'_>) -> Result<Counter, Malformed> {
+    read_length(reader).map(Counter::new)
 }
 
 /// Reads a time; there is none before 1970.

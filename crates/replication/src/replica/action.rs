@@ -116,6 +116,9 @@ pub enum ReplicaAction {
         /// Their commands.
         commands: StreamCommands,
     },
+    /// Tell as soon as all units up to this offset are on disk. What was waited for before is not
+    /// any more.
+    AwaitSync(u64),
     /// Write a line to the log.
     Log {
         /// How urgent.

@@ -320,8 +320,13 @@ impl ReplicaLink {
     }
 
     /// All units up to this offset are on disk.
-    pub fn synced(&mut self, offset: u64) {
+    pub fn synced(&mut self, offset: u64, now_ms: u64) {
         self.synced = offset;
+        if let Phase::Streaming(stream) = &mut self.phase
+            && stream.unsynced.take_if(|asked| *asked <= offset).is_some()
+        {
+            self.acknowledge(self.applied, now_ms);
+        }
     }
 
     /// The stream cannot be applied, and why: our data stands nowhere any more, and the next link
@@ -398,14 +403,24 @@ impl ReplicaLink {
         }
     }
 
-    /// Answers the requests for an acknowledgement that stand behind applied units only.
+    /// Answers the requests for an acknowledgement that stand behind applied units only: at once,
+    /// and once more when these are on disk, as somebody may wait for that.
     pub(super) fn answer_asked(&mut self, now_ms: u64) {
+        let mut answered = None;
         while let Phase::Streaming(stream) = &mut self.phase
             && let Some(asked) = stream.asked.pop_front_if(|asked| *asked <= self.applied)
         {
             if stream.is_counted {
                 self.acknowledge(asked, now_ms);
+                answered = Some(asked);
             }
+        }
+        let is_unsynced = |asked: &u64| self.settings.has_aof && *asked > self.synced;
+        if let Some(asked) = answered.filter(is_unsynced)
+            && let Phase::Streaming(stream) = &mut self.phase
+        {
+            stream.unsynced = Some(asked);
+            self.out.push(ReplicaAction::AwaitSync(asked));
         }
     }
 
@@ -457,6 +472,7 @@ impl ReplicaLink {
             partial: 0,
             is_counted: self.position.is_some(),
             asked: [].into(),
+            unsynced: None,
             since_ms: now_ms,
         });
     }

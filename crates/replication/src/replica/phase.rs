@@ -102,6 +102,8 @@ pub(super) struct Streaming {
     pub(super) is_counted: bool,
     /// The offsets in front of requests for an acknowledgement that are not answered yet.
     pub(super) asked: VecDeque<u64>,
+    /// The last of them that was answered before all in front of it was on disk.
+    pub(super) unsynced: Option<u64>,
     pub(super) since_ms: u64,
 }
 

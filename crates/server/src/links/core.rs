@@ -136,6 +136,11 @@ impl Core {
         }
     }
 
+    /// Where an offset of the stream lies in our journal.
+    pub(super) fn lsn_of(&self, offset: u64) -> Lsn {
+        offset.saturating_add_signed(-self.shift)
+    }
+
     /// Our primary's address, as MONITOR shows it.
     pub(super) fn primary_address(&self) -> Option<String> {
         self.link.report(0).map(|link| format!("{}:{}", link.host, link.port))

@@ -58,6 +58,8 @@ pub(super) struct PrimaryLink {
     begun: Cell<u64>,
     applier: RefCell<Option<(u64, Arc<StreamApplier>)>>,
     receiver: RefCell<Option<(u64, SnapshotReceiver)>>,
+    /// The task that waits for the disk.
+    sync_wait: RefCell<Option<AbortHandle>>,
 }
 
 /// What there is of a connection to our primary.
@@ -191,6 +193,12 @@ impl LinksThread {
                 }
                 self.apply(units, end, before);
             }
+            ReplicaAction::AwaitSync(offset) => {
+                let task = spawn_local(Rc::clone(self).await_sync(offset)).abort_handle();
+                if let Some(former) = link.sync_wait.borrow_mut().replace(task) {
+                    former.abort();
+                }
+            }
             ReplicaAction::Log { level, line } => {
                 let level = match level {
                     primary::LogLevel::Verbose => LogLevel::Verbose,
@@ -239,13 +247,28 @@ impl LinksThread {
 
     /// The clock has gone on.
     pub(super) fn tick_link(self: &Rc<Self>) {
+        self.tell_synced();
+        let now = now_ms(self.server);
+        self.ask_link(|link| link.tick(now));
+        self.primary_link.wake();
+    }
+
+    /// Tells the link when all up to an offset is on disk.
+    async fn await_sync(self: Rc<Self>, offset: u64) {
+        let (journal, lsn) = (&self.server.journal, self.with_core(|core, _| core.lsn_of(offset)));
+        let is_safe = poll_fn(|context| match journal.wait_for_safety(lsn, context.waker()) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        });
+        is_safe.await;
+        self.tell_synced();
+        self.primary_link.wake();
+    }
+
+    fn tell_synced(self: &Rc<Self>) {
         let (server, now) = (self.server, now_ms(self.server));
         let synced = self.with_core(|core, _| core.synced_offset(server));
-        self.ask_link(|link| {
-            link.synced(synced);
-            link.tick(now);
-        });
-        self.primary_link.wake();
+        self.ask_link(|link| link.synced(synced, now));
     }
 
     fn close_link(&self, wire: PrimaryChannel) {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::counter::Counter;
 use super::id::EntryId;
 use super::records::{Record, Records};
 
@@ -27,7 +28,7 @@ pub struct PendingEntry {
     /// When the entry was delivered last, in Unix milliseconds; 0 once it was given back.
     pub delivered_at: i64,
     /// How many times.
-    pub deliveries: u64,
+    pub deliveries: Counter,
     owner: u32,
 }
 
@@ -37,7 +38,7 @@ pub struct ConsumerGroup {
     /// The last entry that was delivered.
     pub last_id: EntryId,
     /// How many entries of all that the stream ever had were read, if that is known.
-    pub entries_read: Option<u64>,
+    pub entries_read: Option<Counter>,
     pending: Records<PendingEntry>,
     consumers: BTreeMap<Name, Arc<Consumer>>,
     names: BTreeMap<u32, Name>,
@@ -94,7 +95,7 @@ impl Consumer {
 impl ConsumerGroup {
     /// A group that goes on behind an ID.
     #[must_use]
-    pub fn new(last_id: EntryId, entries_read: Option<u64>) -> ConsumerGroup {
+    pub fn new(last_id: EntryId, entries_read: Option<Counter>) -> ConsumerGroup {
         ConsumerGroup {
             last_id,
             entries_read,
@@ -209,7 +210,7 @@ impl ConsumerGroup {
     }
 
     /// Makes an entry pending, or changes what is known of it; a consumer that exists owns it then.
-    pub fn deliver(&mut self, id: EntryId, name: &[u8], delivered_at: i64, deliveries: u64) {
+    pub fn deliver(&mut self, id: EntryId, name: &[u8], delivered_at: i64, deliveries: Counter) {
         let Some(owner) = self.consumers.get(name).map(|consumer| consumer.number) else { return };
         let old = self.pending.get(id);
         if old.is_none_or(|old| old.owner != owner) {
@@ -220,7 +221,7 @@ impl ConsumerGroup {
     }
 
     /// Gives a pending entry back to the group, or makes one pending that nobody owns.
-    pub fn give_back(&mut self, id: EntryId, deliveries: u64) {
+    pub fn give_back(&mut self, id: EntryId, deliveries: Counter) {
         self.part(self.pending.get(id));
         self.given_back += 1;
         self.pending.put(PendingEntry { id, delivered_at: 0, deliveries, owner: NOBODY });

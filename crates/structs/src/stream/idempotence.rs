@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
+use super::counter::Counter;
 use super::group::{NAMED, Name};
 use super::id::EntryId;
 
@@ -18,13 +19,30 @@ pub struct IdempotenceLimits {
     pub size: usize,
 }
 
+impl IdempotenceLimits {
+    /// The most seconds that a command can say.
+    pub const DURATION_MAX: u64 = 86_400;
+    /// The most IDs of one producer that a command can say.
+    pub const SIZE_MAX: usize = 10_000;
+
+    /// The limits that are nearest to two numbers.
+    #[must_use]
+    pub fn new(duration: u64, size: u64) -> IdempotenceLimits {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        IdempotenceLimits {
+            duration: duration.clamp(1, Self::DURATION_MAX),
+            size: size.clamp(1, Self::SIZE_MAX),
+        }
+    }
+}
+
 /// The messages of producers by the IDs they gave them.
 #[derive(Clone)]
 pub struct Idempotence {
     limits: IdempotenceLimits,
     producers: BTreeMap<Name, Arc<Producer>>,
-    added: u64,
-    duplicates: u64,
+    added: Counter,
+    duplicates: Counter,
     tracked: u64,
     memory: usize,
 }
@@ -39,8 +57,14 @@ impl Idempotence {
     /// Nothing sent yet.
     #[must_use]
     pub fn new(limits: IdempotenceLimits) -> Idempotence {
-        let producers = BTreeMap::new();
-        Idempotence { limits, producers, added: 0, duplicates: 0, tracked: 0, memory: 0 }
+        Idempotence {
+            limits,
+            producers: BTreeMap::new(),
+            added: Counter::default(),
+            duplicates: Counter::default(),
+            tracked: 0,
+            memory: 0,
+        }
     }
 
     /// How long and how many.
@@ -63,13 +87,13 @@ impl Idempotence {
 
     /// How many entries were ever added under an ID.
     #[must_use]
-    pub fn added_count(&self) -> u64 {
+    pub fn added_count(&self) -> Counter {
         self.added
     }
 
     /// How many times an ID was found to be sent again.
     #[must_use]
-    pub fn duplicate_count(&self) -> u64 {
+    pub fn duplicate_count(&self) -> Counter {
         self.duplicates
     }
 
@@ -111,7 +135,7 @@ impl Idempotence {
     }
 
     /// Sets how many entries were added under IDs, and how many IDs came again.
-    pub fn set_counts(&mut self, added: u64, duplicates: u64) {
+    pub fn set_counts(&mut self, added: Counter, duplicates: Counter) {
         (self.added, self.duplicates) = (added, duplicates);
     }
 
@@ -125,7 +149,7 @@ impl Idempotence {
 
     /// Counts a message that came again.
     pub fn count_duplicate(&mut self) {
-        self.duplicates += 1;
+        self.duplicates = self.duplicates.next();
     }
 
     /// Notes an entry that a producer sent under an ID, and forgets what is too old or too much.
@@ -148,7 +172,7 @@ impl Idempotence {
             sent.order.retain(|other| *other != id);
         }
         sent.order.push_back(id);
-        self.added += 1;
+        self.added = self.added.next();
         while let Some(oldest) = sent.order.front() {
             let is_over = sent.entries.get(oldest).is_none_or(|entry| over(limits, *entry, now));
             if sent.order.len() <= limits.size && !is_over {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 
 use super::{
-    ConsumerGroup, Counters, EntryId, Idempotence, IdempotenceLimits, NodeLimits, Pair, References,
-    Stream, StreamNode, Threshold, Trim,
+    ConsumerGroup, Counter, Counters, EntryId, Idempotence, IdempotenceLimits, NodeLimits, Pair,
+    References, Stream, StreamNode, Threshold, Trim,
 };
 use crate::listpack::{Element, Listpack};
 
@@ -156,11 +156,11 @@ proptest! {
         bounds.windows(2).for_each(|pair| {
             ranges_agree(&stream, &model, id(pair[0].0, pair[0].1), id(pair[1].0, pair[1].1));
         });
-        assert_eq!((stream.last_id(), stream.entries_added()), (last, added));
+        assert_eq!((stream.last_id(), stream.entries_added()), (last, Counter::new(added)));
         assert_eq!(stream.max_deleted_id(), max_deleted);
         let nodes = stream.nodes().cloned();
         let counters =
-            Counters { last_id: last, max_deleted_id: max_deleted, entries_added: added };
+            Counters { last_id: last, max_deleted_id: max_deleted, entries_added: Counter::new(added) };
         agree(&Stream::from_nodes(nodes.collect(), counters), &model);
     }
 
@@ -178,12 +178,12 @@ proptest! {
             stream.edit_group(b"g", |group| match kind {
                 0..=2 => {
                     group.create_consumer(name, time);
-                    group.deliver(entry, name, time, number);
+                    group.deliver(entry, name, time, Counter::new(number));
                     model.insert(entry, (Some(name), time, number));
                 }
                 3 => assert_eq!(group.acknowledge(entry), model.remove(&entry).is_some()),
                 4 => {
-                    group.give_back(entry, number);
+                    group.give_back(entry, Counter::new(number));
                     model.insert(entry, (None, 0, number));
                 }
                 _ if time == 7 => {
@@ -201,7 +201,7 @@ proptest! {
         assert_eq!(all.len(), model.len());
         for (found, (entry, (owner, time, deliveries))) in all.iter().zip(&model) {
             assert_eq!((found.id, found.delivered_at), (*entry, *time));
-            assert_eq!(found.deliveries, *deliveries);
+            assert_eq!(found.deliveries.get(), *deliveries);
             assert_eq!(group.owner_of(found), owner.unwrap_or_default());
             assert_eq!(group.pending(*entry), Some(*found));
         }
@@ -271,9 +271,9 @@ fn nodes_grow_as_far_as_the_limits_say() {
 fn acknowledged_entries_go_and_references_go_with_entries() {
     let mut stream = Stream::default();
     (1..=9).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
-    let mut group = ConsumerGroup::new(id(7, 0), Some(7));
+    let mut group = ConsumerGroup::new(id(7, 0), Some(Counter::new(7)));
     group.create_consumer(b"c", 0);
-    [2, 5].iter().for_each(|ms| group.deliver(id(*ms, 0), b"c", 1, 1));
+    [2, 5].iter().for_each(|ms| group.deliver(id(*ms, 0), b"c", 1, Counter::new(1)));
     stream.create_group(b"g", group);
     let ids = |stream: &Stream| {
         stream.range(EntryId::MIN, EntryId::MAX).map(|item| item.id.ms).collect::<Vec<_>>()
@@ -299,7 +299,7 @@ fn a_trim_of_what_is_acknowledged_does_not_grow_with_what_a_group_has_not_read()
         let mut stream = Stream::default();
         (1..=entries).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
         for (name, last_id) in [(b"a", id(entries, 0)), (b"b", EntryId::MIN)] {
-            stream.create_group(name, ConsumerGroup::new(last_id, Some(0)));
+            stream.create_group(name, ConsumerGroup::new(last_id, Some(Counter::default())));
         }
         let (threshold, references) = (Threshold::Length(10), References::Acknowledged);
         let trim = Trim { threshold, approximate: false, limit: 0, references };
@@ -323,10 +323,26 @@ fn producers_are_remembered_for_a_time_and_up_to_a_number() {
     assert_eq!(sent.find(b"p", b"2", 10_002), Some(id(2, 0)));
     assert_eq!(sent.find(b"p", b"2", 10_003), None);
     assert_eq!(sent.find(b"q", b"2", 4), None);
-    assert_eq!((sent.producer_count(), sent.tracked_count(), sent.added_count()), (1, 3, 4));
+    assert_eq!((sent.producer_count(), sent.tracked_count(), sent.added_count().get()), (1, 3, 4));
     sent.record(b"p", b"9", id(20_000, 0), 20_000);
-    assert_eq!((sent.producer_count(), sent.tracked_count(), sent.added_count()), (1, 1, 5));
+    assert_eq!((sent.producer_count(), sent.tracked_count(), sent.added_count().get()), (1, 1, 5));
     assert!(sent.memory() > empty);
+}
+
+#[test]
+fn counters_stand_still_at_the_greatest() {
+    assert_eq!(Counter::new(u64::MAX), Counter::MAX);
+    assert_eq!(Counter::MAX.next(), Counter::MAX);
+    assert_eq!(Counter::default().previous(), Counter::default());
+    let mut stream = Stream::default();
+    let counters = Counters { entries_added: Counter::MAX, ..Counters::default() };
+    stream.set_counters(counters);
+    (1..=2).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
+    assert_eq!(stream.entries_added(), Counter::MAX);
+    let read = (id(1, 0), Some(Counter::MAX));
+    assert_eq!(stream.entries_read_by(read, id(2, 0)), Some(Counter::MAX));
+    let group = ConsumerGroup::new(id(1, 0), Some(Counter::default()));
+    assert_eq!(stream.lag_of(&group), Some(i64::MAX));
 }
 
 /// As Redis 8.2 tells it.
@@ -336,7 +352,10 @@ fn the_lag_of_a_group_is_known_or_not() {
     (1..=4).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
     let groups = [(4, Some(1)), (3, Some(1)), (9, Some(1)), (2, Some(1)), (0, Some(2)), (3, None)];
     let lags = |stream: &Stream| {
-        groups.map(|(ms, read)| stream.lag_of(&ConsumerGroup::new(id(ms, 0), read)).unwrap_or(-1))
+        groups.map(|(ms, read)| {
+            let group = ConsumerGroup::new(id(ms, 0), read.map(Counter::new));
+            stream.lag_of(&group).unwrap_or(-1)
+        })
     };
     assert_eq!(lags(&stream), [3, 3, 3, 3, 4, -1]);
     let trim = |stream: &mut Stream, length| {
@@ -374,7 +393,7 @@ proptest! {
         for (number, (last, pending)) in groups.iter().enumerate() {
             let mut group = ConsumerGroup::new(id(*last, 0), None);
             group.create_consumer(b"c", 0);
-            pending.iter().for_each(|ms| group.deliver(id(*ms, 0), b"c", 1, 1));
+            pending.iter().for_each(|ms| group.deliver(id(*ms, 0), b"c", 1, Counter::new(1)));
             stream.create_group(number.to_string().as_bytes(), group);
         }
         let trim = |references| {

@@ -1,6 +1,6 @@
 //! Streams as the real servers write them, what only newer ones hold, and bytes of strangers.
 
-use structs::stream::{ConsumerGroup, EntryId, IdempotenceLimits, NodeLimits, Stream};
+use structs::stream::{ConsumerGroup, Counter, EntryId, IdempotenceLimits, NodeLimits, Stream};
 
 use super::{read, value_type, write, write_as};
 use crate::rdb::{Reader, ValueType, Writer};
@@ -36,13 +36,13 @@ fn stream() -> Stream {
         stream.append(id(number), &[(b"field", value.as_bytes())], LIMITS);
     }
     stream.delete_all(&[id(3)]);
-    let mut group = ConsumerGroup::new(id(5), Some(4));
+    let mut group = ConsumerGroup::new(id(5), Some(Counter::new(4)));
     for name in [b"c", b"d"] {
         group.create_consumer(name, 1000);
         group.set_times(name, 1000, Some(1000));
     }
-    group.deliver(id(4), b"c", 900, 1);
-    group.deliver(id(5), b"d", 950, 7);
+    group.deliver(id(4), b"c", 900, Counter::new(1));
+    group.deliver(id(5), b"d", 950, Counter::new(7));
     stream.create_group(b"g", group);
     stream.create_group(b"", ConsumerGroup::new(EntryId::MIN, None));
     stream
@@ -65,7 +65,7 @@ fn redis_6_2_gets_entries_and_groups_and_nothing_that_it_cannot_read() {
     for (name, group) in stream.groups() {
         let found = there.group(name).expect("each group");
         assert_eq!(found.last_id, group.last_id);
-        let pending = |group: &ConsumerGroup| -> Vec<(EntryId, i64, u64)> {
+        let pending = |group: &ConsumerGroup| -> Vec<(EntryId, i64, Counter)> {
             let each = group.pending_from(EntryId::MIN);
             each.map(|it| (it.id, it.delivered_at, it.deliveries)).collect()
         };
@@ -92,13 +92,13 @@ fn streams_of_the_real_servers_are_read() {
           b88ce7fea10100000100000000000000010000000000000001";
     let stream = read(ValueType::StreamRedis70, &mut Reader::new(&from_hex(&redis70))).unwrap();
     let stream = comes_back(ValueType::StreamRedis70, &written(&stream));
-    assert_eq!((stream.len(), stream.entries_added()), (2, 3));
+    assert_eq!((stream.len(), stream.entries_added().get()), (2, 3));
     assert_eq!((stream.last_id(), stream.max_deleted_id()), (id(2), EntryId::new(1, 2)));
     let group = stream.group(b"g").unwrap();
-    assert_eq!((group.last_id, group.entries_read), (EntryId::new(1, 2), Some(2)));
+    assert_eq!((group.last_id, group.entries_read), (EntryId::new(1, 2), Some(Counter::new(2))));
     let pending: Vec<_> = group.pending_from(EntryId::MIN).collect();
     assert_eq!(group.owner_of(&pending[0]), b"d");
-    assert_eq!((pending[0].delivered_at, pending[0].deliveries), (5, 3));
+    assert_eq!((pending[0].delivered_at, pending[0].deliveries.get()), (5, 3));
     assert_eq!(group.owner_of(&pending[1]), b"c");
     let consumer = group.consumer(b"c").unwrap();
     assert_eq!((consumer.seen_at, consumer.active_at), (0x1a1_fee7_8ca7, Some(0x1a1_fee7_8ca7)));
@@ -131,9 +131,10 @@ fn what_newer_servers_know_is_written_as_they_do() {
     let back = comes_back(ValueType::StreamRedis86, &written(&stream));
     let known = back.idempotence().unwrap();
     assert_eq!(known.limits(), limits);
-    assert_eq!((known.added_count(), known.duplicate_count(), known.tracked_count()), (3, 1, 3));
+    let counts = [known.added_count(), known.duplicate_count()].map(Counter::get);
+    assert_eq!((counts, known.tracked_count()), ([3, 1], 3));
     assert_eq!(known.find(b"p", b"a", 0), Some(id(2)));
-    stream.edit_group(b"g", |group| group.give_back(id(4), 3));
+    stream.edit_group(b"g", |group| group.give_back(id(4), Counter::new(3)));
     let back = comes_back(ValueType::StreamRedis88, &written(&stream));
     let group = back.group(b"g").unwrap();
     assert_eq!((group.given_back_count(), group.pending_count()), (1, 2));
@@ -160,19 +161,59 @@ fn what_has_no_entries_or_no_counters_is_read_too() {
     super::write_length(&mut old, 0);
     super::write_length(&mut old, 0);
     let stream = read(ValueType::StreamRedis5, &mut Reader::new(old.bytes())).unwrap();
-    assert_eq!((stream.len(), stream.entries_added(), stream.first_id()), (2, 2, id(7)));
-    assert_eq!(stream.group(b"g").unwrap().entries_read, Some(2));
+    assert_eq!((stream.len(), stream.entries_added().get(), stream.first_id()), (2, 2, id(7)));
+    assert_eq!(stream.group(b"g").unwrap().entries_read, Some(Counter::new(2)));
     // Limits that nobody changed say nothing.
     let usual = [&written(&empty)[..], &[0x40, 100, 0x40, 100, 0, 0, 0]].concat();
     let read = read(ValueType::StreamRedis86, &mut Reader::new(&usual)).unwrap();
     assert!(read.idempotence().is_none());
 }
 
+/// Files of other servers have counters that went on where ours stand still, and limits that no
+/// command of ours takes: the base of a log may have to say them in commands.
+#[test]
+fn numbers_that_no_command_can_say_are_read_as_the_nearest() {
+    let mut bytes = Writer::new(true);
+    let out = &mut bytes;
+    let beyond = 1 << 63;
+    super::write_length(out, 0);
+    super::write_length(out, 0);
+    // The last ID, the first one, and one that was deleted behind both: Redis 7.0 allows that.
+    [EntryId::MIN, EntryId::MIN, id(5)].into_iter().for_each(|id| super::write_id(out, id));
+    super::write_length(out, beyond);
+    super::write_length(out, 1);
+    super::write_bytes(out, b"g");
+    super::write_id(out, id(1));
+    super::write_length(out, beyond);
+    super::write_length(out, 1);
+    out.extend(&super::bytes_of(id(1)));
+    out.extend(&[0; 8]);
+    super::write_length(out, beyond);
+    super::write_length(out, 1);
+    super::write_bytes(out, b"c");
+    out.extend(&[0; 16]);
+    super::write_length(out, 1);
+    out.extend(&super::bytes_of(id(1)));
+    for number in [beyond, beyond, 0, beyond, beyond] {
+        super::write_length(out, number);
+    }
+    let stream = read(ValueType::StreamRedis86, &mut Reader::new(bytes.bytes())).unwrap();
+    let group = stream.group(b"g").unwrap();
+    assert_eq!((stream.entries_added(), group.entries_read), (Counter::MAX, Some(Counter::MAX)));
+    assert_eq!(group.pending(id(1)).unwrap().deliveries, Counter::MAX);
+    assert_eq!(stream.max_deleted_id(), stream.last_id());
+    let known = stream.idempotence().unwrap();
+    assert_eq!((known.added_count(), known.duplicate_count()), (Counter::MAX, Counter::MAX));
+    assert_eq!(known.limits(), IdempotenceLimits { duration: 86_400, size: 10_000 });
+    let back = read(value_type(&stream), &mut Reader::new(&written(&stream))).unwrap();
+    assert_eq!(written(&back), written(&stream));
+}
+
 /// H50, H51, H52: cut and changed everywhere; an entry that two consumers have.
 #[test]
 fn what_is_not_sound_is_refused() {
     let mut stream = stream();
-    stream.edit_group(b"g", |group| group.give_back(id(4), 3));
+    stream.edit_group(b"g", |group| group.give_back(id(4), Counter::new(3)));
     stream.idempotence_mut(IdempotenceLimits { duration: 5, size: 5 }).record(b"p", b"x", id(1), 0);
     let bytes = written(&stream);
     for cut in 0..bytes.len() {

@@ -134,6 +134,11 @@ impl Session {
         self.done()
     }
 
+    fn synced(&mut self, offset: u64) -> Vec<String> {
+        self.link.synced(offset, self.now_ms);
+        self.done()
+    }
+
     fn done(&mut self) -> Vec<String> {
         let buffer = std::mem::take(&mut self.rest);
         let lines = self.done_with(&buffer);
@@ -171,6 +176,7 @@ impl Session {
             ReplicaAction::Stream { range, end, databases: [database, _], .. } => {
                 format!("stream to {end} in {database}: {}", words(&buffer[range]))
             }
+            ReplicaAction::AwaitSync(offset) => format!("await the disk to {offset}"),
             ReplicaAction::Log { line, .. } => format!("log {line}"),
         }
     }

@@ -261,6 +261,7 @@ impl World {
                 ReplicaAction::Hold(_) => panic!("this primary knows of one connection"),
                 ReplicaAction::Rdb(_)
                 | ReplicaAction::SetHistory(_)
+                | ReplicaAction::AwaitSync(_)
                 | ReplicaAction::Log { .. } => {}
             }
         }

@@ -33,8 +33,23 @@ fn an_acknowledgement_every_second_tells_what_is_applied() {
     session.applied(114);
     assert_eq!(session.pass(1000), ["> REPLCONF ACK 114"]);
     session.link.configure(ReplicaSettings { has_aof: true, ..ReplicaSettings::default() });
-    session.link.synced(110);
+    session.link.synced(110, session.now_ms);
     assert_eq!(session.pass(1000), ["> REPLCONF ACK 114 FACK 110"]);
+}
+
+/// Somebody may wait for the disk: that is told when it is so, and not by the next second's word.
+#[test]
+fn getack_is_answered_once_more_when_all_before_is_on_disk() {
+    let settings = ReplicaSettings { has_aof: true, ..ReplicaSettings::default() };
+    let mut session = Session::streaming(settings);
+    let getack = command("REPLCONF GETACK *");
+    session.hear_bytes(&[command("ping"), getack].concat());
+    assert_eq!(session.applied(114), ["> REPLCONF ACK 114 FACK 0", "await the disk to 114"]);
+    assert!(session.synced(113).is_empty());
+    assert_eq!(session.synced(114), ["> REPLCONF ACK 114 FACK 114"]);
+    assert!(session.synced(151).is_empty(), "once");
+    session.hear_bytes(&command("REPLCONF GETACK *"));
+    assert_eq!(session.applied(188), ["> REPLCONF ACK 151 FACK 151"], "it is there already");
 }
 
 #[test]

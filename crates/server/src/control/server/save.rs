@@ -10,6 +10,8 @@ use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use durability::save::{SaveMode, SaveProgress, SaveRefused};
+use durability::snapshot::Uncut;
+use engine::limits::loading::LOADING;
 use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
@@ -27,6 +29,14 @@ fn refusal_of(why: SaveRefused) -> Refusal {
     match why {
         SaveRefused::Busy => IN_PROGRESS,
         SaveRefused::NoThread(why) => Refusal::owned(format!("ERR {why}")),
+    }
+}
+
+/// What a client is told whose snapshot has no cut.
+pub(super) fn refusal_without_cut(why: Uncut) -> Refusal {
+    match why {
+        Uncut::Busy => BUSY,
+        Uncut::Loading => LOADING,
     }
 }
 
@@ -59,7 +69,7 @@ fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
                 reply.ok();
                 Ok(())
             }
-            Some(SaveProgress::Busy) => Err(BUSY),
+            Some(SaveProgress::Uncut(why)) => Err(refusal_without_cut(why)),
             _ => Err(FAILED),
         }
     }))
@@ -112,8 +122,8 @@ fn save_in_background(
         let begun = server.saves.begin(server, SaveMode::Background, Some(sender));
         begun.map_err(refusal_of)?;
         // A save that fails before its cut is told by the log and INFO, as a later failure is.
-        if progress.recv() == Ok(SaveProgress::Busy) {
-            return Err(BUSY);
+        if let Ok(SaveProgress::Uncut(why)) = progress.recv() {
+            return Err(refusal_without_cut(why));
         }
         reply.simple("Background saving started");
         Ok(())

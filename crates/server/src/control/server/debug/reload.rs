@@ -17,11 +17,12 @@ use engine::limits::loading::LOADING;
 use engine::runtime::background;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::scripting::LibraryFreeze;
-use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, Refusal, Tx, TxOptions};
 use persist::storage::OpenMode;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
+use crate::control::server::save::refusal_without_cut;
 use crate::server::Server;
 
 const UNKNOWN: Refusal =
@@ -89,7 +90,8 @@ fn with_world(
 }
 
 /// What the server starts with is a part until it is loaded: a part must neither be saved nor be
-/// given up for a file, and commands that need data are to be refused until all of it is there.
+/// given up for a file, and commands that need data are to be refused until all of it is there. A
+/// full sync counts as a start: asked again once the world is there, which one may have had first.
 fn refuse_at_start(server: &Server) -> Result<(), Refusal> {
     if server.gates.loading.is_of_start() { Err(LOADING) } else { Ok(()) }
 }
@@ -133,17 +135,19 @@ impl Reloading {
         if self.saves {
             let held = server.saves.hold_world(server, SaveMode::Reloading, world);
             return held.map_err(|why| match why {
-                Unsaved::Busy => BUSY,
+                Unsaved::Uncut(why) => refusal_without_cut(why),
                 Unsaved::Failed => NOT_SAVED,
             });
         }
         background::wait_for_client(server.keyspace, world)?;
+        refuse_at_start(server)?;
         Ok(freeze_libraries(server))
     }
 }
 
 fn load_log_in(server: &'static Server, mut world: Acquisition, lane: usize) -> Loaded {
-    if let Err(refusal) = background::wait_for_client(server.keyspace, &mut world) {
+    let granted = background::wait_for_client(server.keyspace, &mut world);
+    if let Err(refusal) = granted.and_then(|()| refuse_at_start(server)) {
         return (world, Err(refusal));
     }
     let _turn = take_turn(server);
