@@ -16,8 +16,6 @@ impl Cluster {
     pub(super) fn load(&mut self, file: NodesFile) {
         self.current_epoch = file.current_epoch;
         self.last_vote_epoch = file.last_vote_epoch;
-        let until = self.now().saturating_add(2 * self.settings.manual_failover_timeout);
-        self.handovers = Handovers::restored(file.granted, until);
         for record in file.nodes {
             if record.id == self.me {
                 self.open = record.open_slots.iter().copied().collect();
@@ -25,6 +23,7 @@ impl Cluster {
             let node = self.node_of(&record);
             self.nodes.insert(record.id, node);
         }
+        self.load_grants(file.grants);
         let shard = ShardId(NodeId::random(&mut self.random));
         let me = self.me;
         self.nodes
@@ -80,7 +79,7 @@ impl Cluster {
             nodes: self.records(),
             current_epoch: self.current_epoch,
             last_vote_epoch: self.last_vote_epoch,
-            granted: self.handovers.grants(),
+            grants: self.handovers.grants(),
         }
     }
 

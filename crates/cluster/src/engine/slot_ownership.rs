@@ -22,7 +22,16 @@ impl Cluster {
         };
         if is_primary_header(header) {
             let node = self.nodes.get_mut(&id).expect("a caller has looked the sender up");
-            node.unclaimed = node.slots.minus(&header.slots);
+            let unclaimed = node.slots.minus(&header.slots);
+            if header.config_epoch < node.config_epoch {
+                // An older word, or a question (`slot_handover.rs`), takes nothing back.
+                node.unclaimed = unclaimed.or(&node.unclaimed.and(&node.slots));
+            } else {
+                if unclaimed.is_empty() {
+                    node.claimed_epoch = header.config_epoch;
+                }
+                node.unclaimed = unclaimed;
+            }
             let now = self.now();
             self.handovers.settle_claims(id, &header.slots, now);
         }
@@ -41,9 +50,7 @@ impl Cluster {
         let importing: SlotSet = importing.map(|(slot, _)| *slot).collect();
         let gone = self.handovers.claimed_from(claimer, self.now());
         let claimed = &claimed.minus(&importing).minus(&gone);
-        let granted = self.handovers.granted_to(claimer);
-        // What was granted is taken, also of slots that are this node's no more.
-        self.handovers.withdraw(&granted.and(claimed));
+        let granted = self.handovers.granted_to(claimer, epoch);
         let mut gained = claimed.clone();
         for node in self.nodes.values() {
             gained = gained.minus(&node.slots);
@@ -55,10 +62,7 @@ impl Cluster {
                 continue;
             }
             let wanted = node.slots.and(claimed);
-            let mut given = match node.config_epoch < epoch {
-                true => wanted.clone(),
-                false => wanted.and(&node.unclaimed),
-            };
+            let mut given = wanted.and(&node.slots_open_to(epoch));
             if *id == self.me {
                 given = given.or(&wanted.and(&granted));
             }
@@ -72,10 +76,10 @@ impl Cluster {
             }
             gained = gained.or(&given);
         }
+        self.settle_grants(&granted.and(claimed), &lost);
         if gained.is_empty() {
             return;
         }
-        self.handovers.withdraw(&lost);
         self.mark_migrate_target(claimer);
         let node = self.nodes.get_mut(&claimer).expect("a caller has looked the claimer up");
         node.slots = node.slots.or(&gained);
@@ -105,22 +109,30 @@ impl Cluster {
         let later = self.nodes.iter().find(|(id, node)| {
             **id != sender
                 && node.config_epoch > header.config_epoch
-                && !node.slots.and(&header.slots).minus(&node.unclaimed).is_empty()
+                && !node.firm_slots().and(&header.slots).is_empty()
         });
         if let Some((owner, node)) = later {
             let body = Body::Update {
                 config_epoch: node.config_epoch,
                 owner: *owner,
-                slots: node.slots.minus(&node.unclaimed),
+                slots: node.firm_slots(),
             };
             self.send_to(sender, &body, false);
         }
     }
 
-    /// A node tells of a claim that this one has missed.
-    pub(super) fn process_update(&mut self, owner: NodeId, epoch: u64, slots: &SlotSet) {
+    /// A node tells of a claim that this one has missed. What the owner itself says is believed
+    /// also where its epoch is known: its headers do not claim what it has granted.
+    pub(super) fn process_update(
+        &mut self,
+        sender: NodeId,
+        (owner, epoch): (NodeId, u64),
+        slots: &SlotSet,
+    ) {
         let Some(node) = self.nodes.get_mut(&owner) else { return };
-        if owner == self.me || epoch <= node.config_epoch {
+        let is_known =
+            if owner == sender { epoch < node.config_epoch } else { epoch <= node.config_epoch };
+        if owner == self.me || is_known {
             return;
         }
         node.role = Role::Primary;
@@ -130,13 +142,15 @@ impl Cluster {
         self.update_slot_owners(owner, epoch, slots);
     }
 
-    /// Of two primaries with one epoch, the one with the smaller name takes a new one.
+    /// Of two primaries with one epoch, the one with the smaller name takes a new one. One that has
+    /// just begun hears first what it has lost: under a new epoch that would be its own again.
     pub(super) fn resolve_epoch_collision(&mut self, header: &Header) {
         let own = self.own();
         if !own.is_primary()
             || !is_primary_header(header)
             || header.config_epoch != own.config_epoch
             || header.sender <= self.me
+            || self.state.has_just_begun(self.now())
         {
             return;
         }
