@@ -4,7 +4,11 @@
 //! Claims stand still where the test wants them to (DEBUG FAILPOINT CLAIM).
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use proto::value::Value;
+use rustix::process::Signal;
 use tests::Server;
 use tests::cluster::{Program, ask, ask_by, await_whole};
 use tests::server::eventually;
@@ -128,6 +132,32 @@ fn a_source_that_starts_anew_knows_what_it_has_granted() {
     writer.check(cluster.to());
     assert_eq!(shown(cluster.to()), before);
     await_whole(&cluster.all(), 3);
+    assert!(!file(cluster.from()).contains("grantedSlots"));
+    eventually("the source has dropped its keys", || count(cluster.from()) == "(integer) 0");
+}
+
+/// The source stands still behind its grant for longer than its pause lasts, as one that is cut off,
+/// while the target claims and takes writes: when the source goes on nothing is taken back.
+#[test]
+fn a_source_that_was_away_for_its_whole_pause_takes_nothing_back() {
+    let (cluster, mut writer, before) = granted("ORDER", 700, "1000");
+    cluster.from().signal(Signal::STOP);
+    let stopped = Instant::now();
+    eventually("the target serves", || writer.write(cluster.to()).is_none());
+    while stopped.elapsed() < Duration::from_millis(3500) {
+        assert_eq!(writer.write(cluster.to()), None);
+        sleep(Duration::from_millis(20));
+    }
+    cluster.from().signal(Signal::CONT);
+    let resumed = Instant::now();
+    while resumed.elapsed() < Duration::from_millis(6000) {
+        assert_eq!(writer.write(cluster.to()), None);
+        sleep(Duration::from_millis(20));
+    }
+    await_whole(&cluster.all(), 3);
+    assert!(writer.write(cluster.from()).unwrap().contains("MOVED"));
+    writer.check(cluster.to());
+    assert_eq!(shown(cluster.to()), before);
     assert!(!file(cluster.from()).contains("grantedSlots"));
     eventually("the source has dropped its keys", || count(cluster.from()) == "(integer) 0");
 }
