@@ -63,6 +63,8 @@ pub(super) struct Node {
     pub(super) unclaimed: SlotSet,
     /// The epoch under which the node last claimed all its slots.
     pub(super) claimed_epoch: u64,
+    /// Since when the node does not claim all its slots, if so.
+    pub(super) unclaimed_since: Millis,
     pub(super) outbound: Option<OutboundLink>,
     pub(super) inbound: Option<LinkId>,
     /// Since when a ping is unanswered.
@@ -96,6 +98,7 @@ impl Node {
             slots: SlotSet::empty(),
             unclaimed: SlotSet::empty(),
             claimed_epoch: 0,
+            unclaimed_since: 0,
             outbound: None,
             inbound: None,
             ping_sent: None,
@@ -117,24 +120,29 @@ impl Node {
         self.is_primary() && !self.slots.is_empty()
     }
 
-    /// The slots that no claim under an epoch below that of the node takes. One that is older than
-    /// the last claim of the node takes nothing, though the node may have granted slots since.
-    pub(super) fn firm_slots(&self) -> SlotSet {
-        match self.claimed_epoch == self.config_epoch {
+    /// The slots that a claim under this epoch takes. What the node does not claim goes to a claim
+    /// that is older than the node's last one only where the node is there, and has claimed no
+    /// more since before that moment: a grant may be under way.
+    pub(super) fn slots_open_to(&self, epoch: u64, before: Millis) -> SlotSet {
+        if self.config_epoch < epoch {
+            self.slots.clone()
+        } else if self.claimed_epoch < epoch || self.gave_up(before) {
+            self.unclaimed.clone()
+        } else {
+            SlotSet::empty()
+        }
+    }
+
+    /// The slots that no claim takes under an epoch below that of the node.
+    pub(super) fn firm_slots(&self, before: Millis) -> SlotSet {
+        match self.claimed_epoch == self.config_epoch && !self.gave_up(before) {
             true => self.slots.clone(),
             false => self.slots.minus(&self.unclaimed),
         }
     }
 
-    /// The slots that a claim under this epoch takes.
-    pub(super) fn slots_open_to(&self, epoch: u64) -> SlotSet {
-        if self.config_epoch < epoch {
-            self.slots.clone()
-        } else if self.claimed_epoch < epoch {
-            self.unclaimed.clone()
-        } else {
-            SlotSet::empty()
-        }
+    fn gave_up(&self, before: Millis) -> bool {
+        self.health == FailureState::Reachable && self.unclaimed_since < before
     }
 
     pub(super) fn has_failed(&self) -> bool {

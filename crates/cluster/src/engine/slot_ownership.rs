@@ -21,8 +21,12 @@ impl Cluster {
             return;
         };
         if is_primary_header(header) {
+            let now = self.now();
             let node = self.nodes.get_mut(&id).expect("a caller has looked the sender up");
             let unclaimed = node.slots.minus(&header.slots);
+            if node.unclaimed.is_empty() {
+                node.unclaimed_since = now;
+            }
             if header.config_epoch < node.config_epoch {
                 // An older word, or a question (`slot_handover.rs`), takes nothing back.
                 node.unclaimed = unclaimed.or(&node.unclaimed.and(&node.slots));
@@ -32,7 +36,6 @@ impl Cluster {
                 }
                 node.unclaimed = unclaimed;
             }
-            let now = self.now();
             self.handovers.settle_claims(id, &header.slots, now);
         }
         if self.nodes[&claimer].slots == header.slots {
@@ -57,12 +60,13 @@ impl Cluster {
         }
         let mine = self.own().primary().unwrap_or(self.me);
         let mut lost = SlotSet::empty();
+        let before = self.now().saturating_sub(self.settings.node_timeout);
         for (id, node) in &mut self.nodes {
             if *id == claimer {
                 continue;
             }
             let wanted = node.slots.and(claimed);
-            let mut given = wanted.and(&node.slots_open_to(epoch));
+            let mut given = wanted.and(&node.slots_open_to(epoch, before));
             if *id == self.me {
                 given = given.or(&wanted.and(&granted));
             }
@@ -106,16 +110,17 @@ impl Cluster {
     /// Tells a sender that claims, for itself or its primary, what a later claim has taken. That
     /// may be one of its primary, which a replica has missed.
     pub(super) fn correct(&mut self, sender: NodeId, header: &Header) {
+        let before = self.now().saturating_sub(self.settings.node_timeout);
         let later = self.nodes.iter().find(|(id, node)| {
             **id != sender
                 && node.config_epoch > header.config_epoch
-                && !node.firm_slots().and(&header.slots).is_empty()
+                && !node.firm_slots(before).and(&header.slots).is_empty()
         });
         if let Some((owner, node)) = later {
             let body = Body::Update {
                 config_epoch: node.config_epoch,
                 owner: *owner,
-                slots: node.firm_slots(),
+                slots: node.firm_slots(before),
             };
             self.send_to(sender, &body, false);
         }

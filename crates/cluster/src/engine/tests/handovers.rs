@@ -334,3 +334,18 @@ fn links_are_opened_anew_to_ask_what_was_claimed() {
     let opened = actions.iter().filter(|action| matches!(action, Action::Connect { .. }));
     assert_eq!((opened.count(), world.cluster(0).links()), (2, Vec::new()));
 }
+
+/// What an operator has one node give up goes to another one, whatever their epochs are, also in
+/// the tables of nodes to which nothing was said.
+#[test]
+fn slots_that_were_given_up_and_added_elsewhere_are_the_other_nodes() {
+    let mut world = World::new(Random::from_seed(67), 3, 0, false);
+    world.run_for(4000);
+    let (to, slots) = (world.id(0), some_slots(&mut world, 2));
+    assert!(world.cluster(0).my_epoch() < world.cluster(2).my_epoch());
+    world.order(2, &AdminCommand::DelSlots(slots.clone()));
+    world.order(0, &AdminCommand::DelSlots(slots.clone()));
+    world.order(0, &AdminCommand::AddSlots(slots.clone()));
+    world.run_for(4000);
+    assert!(is_owner_everywhere(&mut world, &slots, to));
+}
