@@ -197,6 +197,10 @@ impl Cluster {
             self.ping(to);
             return Err(AdminError::TargetIsBehind);
         }
+        if self.my_epoch() == 0 {
+            // Under no epoch a node only asks.
+            self.bump_epoch();
+        }
         let known = if names_epochs { self.current_epoch } else { self.my_epoch() };
         let epochs = ClaimEpochs { first: known + 1, last: self.current_epoch + EPOCHS_OF_GRANT };
         if names_epochs {

@@ -4,7 +4,7 @@
 //! let it go, or has granted it (`slot_handover.rs`), so that all tables come to the same end.
 
 use super::event::Action;
-use super::node::Role;
+use super::node::{Node, Role};
 use super::{Cluster, Save, is_primary_header};
 use crate::id::NodeId;
 use crate::message::{Body, Header};
@@ -28,7 +28,7 @@ impl Cluster {
                 node.unclaimed_since = now;
             }
             if header.config_epoch < node.config_epoch {
-                // An older word, or a question (`slot_handover.rs`), takes nothing back.
+                // An older word, or a question, takes nothing back.
                 node.unclaimed = unclaimed.or(&node.unclaimed.and(&node.slots));
             } else {
                 if unclaimed.is_empty() {
@@ -41,7 +41,9 @@ impl Cluster {
         if self.nodes[&claimer].slots == header.slots {
             return;
         }
-        if is_primary_header(header) {
+        // What a node claims under no epoch that has had one is a question (`slot_handover.rs`).
+        let asks = header.config_epoch == 0 && self.nodes[&id].config_epoch > 0;
+        if is_primary_header(header) && !asks {
             self.update_slot_owners(id, header.config_epoch, &header.slots);
         }
         self.correct(id, header);
@@ -111,33 +113,37 @@ impl Cluster {
     /// may be one of its primary, which a replica has missed.
     pub(super) fn correct(&mut self, sender: NodeId, header: &Header) {
         let before = self.now().saturating_sub(self.settings.node_timeout);
+        // A question is answered also by what the owner has granted since.
+        let held = |node: &Node| match header.config_epoch {
+            0 => node.slots.clone(),
+            _ => node.firm_slots(before),
+        };
         let later = self.nodes.iter().find(|(id, node)| {
             **id != sender
                 && node.config_epoch > header.config_epoch
-                && !node.firm_slots(before).and(&header.slots).is_empty()
+                && !held(node).and(&header.slots).is_empty()
         });
         if let Some((owner, node)) = later {
-            let body = Body::Update {
-                config_epoch: node.config_epoch,
-                owner: *owner,
-                slots: node.firm_slots(before),
-            };
+            let (config_epoch, slots) = (node.config_epoch, held(node));
+            let body = Body::Update { config_epoch, owner: *owner, slots };
             self.send_to(sender, &body, false);
         }
     }
 
-    /// A node tells of a claim that this one has missed. What the owner itself says is believed
-    /// also where its epoch is known: its headers do not claim what it has granted.
+    /// A node tells of a claim that this one has missed. Where the epoch is known already, that is
+    /// believed of the owner itself, whose headers do not claim what it has granted, and of slots
+    /// of which this node asks.
     pub(super) fn process_update(
         &mut self,
         sender: NodeId,
         (owner, epoch): (NodeId, u64),
         slots: &SlotSet,
     ) {
+        let is_awaited = !self.handovers.granted_to(owner, epoch).and(slots).is_empty();
         let Some(node) = self.nodes.get_mut(&owner) else { return };
-        let is_known =
-            if owner == sender { epoch < node.config_epoch } else { epoch <= node.config_epoch };
-        if owner == self.me || is_known {
+        let is_news = epoch > node.config_epoch
+            || epoch == node.config_epoch && (owner == sender || is_awaited);
+        if owner == self.me || !is_news {
             return;
         }
         node.role = Role::Primary;

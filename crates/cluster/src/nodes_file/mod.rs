@@ -26,6 +26,9 @@ pub struct NodesFile {
     pub last_vote_epoch: u64,
     /// What the node has granted to others.
     pub grants: Vec<SlotGrant>,
+    /// Nodes that did not claim all their slots when they were last heard, each with the epoch
+    /// under which it last did.
+    pub claimed_epochs: Vec<(NodeId, u64)>,
 }
 
 /// Slots that another node may claim.
@@ -41,8 +44,9 @@ pub struct SlotGrant {
     pub slots: SlotSet,
 }
 
-/// The variable of a grant: servers of other kinds pass over it.
+/// The variables of ours: servers of other kinds pass over them.
 const GRANT_VARIABLE: &str = "grantedSlots";
+const CLAIM_VARIABLE: &str = "claimedEpoch";
 
 /// One node.
 #[derive(Clone, PartialEq, Eq, Debug)]

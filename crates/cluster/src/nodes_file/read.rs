@@ -6,7 +6,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{AuxFields, FLAG_WORDS, GRANT_VARIABLE, NodeRecord, NodesFile, OpenSlot, SlotGrant};
+use super::{
+    AuxFields, CLAIM_VARIABLE, FLAG_WORDS, GRANT_VARIABLE, NodeRecord, NodesFile, OpenSlot,
+    SlotGrant,
+};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::message::{EPOCH_MAX, is_hostname, is_word};
@@ -65,6 +68,9 @@ impl NodesFile {
                 "currentEpoch" => self.current_epoch = number()?,
                 "lastVoteEpoch" => self.last_vote_epoch = number()?,
                 GRANT_VARIABLE => self.grants.push(grant(pair[1]).ok_or("no grant of slots")?),
+                CLAIM_VARIABLE => {
+                    self.claimed_epochs.push(claimed_epoch(pair[1]).ok_or("no epoch of a node")?);
+                }
                 _ => {}
             }
         }
@@ -102,6 +108,12 @@ impl NodesFile {
         }
         Ok(())
     }
+}
+
+/// Reads `node:epoch`.
+fn claimed_epoch(text: &str) -> Option<(NodeId, u64)> {
+    let (id, epoch) = text.split_once(':')?;
+    Some((NodeId::parse(id.as_bytes())?, epoch.parse().ok()?))
 }
 
 /// Reads `target:first:last:slots,..`, with the epochs in the midst.

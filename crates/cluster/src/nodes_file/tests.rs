@@ -138,10 +138,11 @@ fn drawn(seed: u64) -> NodesFile {
         slots: [random.below(16_384), 3, 4].iter().filter_map(|it| Slot::new(*it as u16)).collect(),
     };
     let grants = (0..grants).map(grant).collect();
-    NodesFile { nodes, current_epoch: 100, last_vote_epoch, grants }
+    let claimed_epochs = ids.iter().filter(|_| some(&mut random)).map(|id| (*id, 7)).collect();
+    NodesFile { nodes, current_epoch: 100, last_vote_epoch, grants, claimed_epochs }
 }
 
-/// Servers of other kinds pass over grants, as do those of before.
+/// Servers of other kinds pass over these variables, as do those of before.
 #[test]
 fn grants_are_variables_of_their_own() {
     let own = format!("{A} 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-99\n");
@@ -157,6 +158,11 @@ fn grants_are_variables_of_their_own() {
     {
         let text = format!("{own}vars grantedSlots {B}:{wrong}\n");
         assert!(parse(&text).is_err(), "{wrong}");
+    }
+    let text = format!("{own}vars claimedEpoch {B}:4\n");
+    assert_eq!(parse(&text).unwrap().claimed_epochs, [(target, 4)]);
+    for wrong in [format!("{B}:x"), B.to_owned(), "x:4".to_owned()] {
+        assert!(parse(&format!("{own}vars claimedEpoch {wrong}\n")).is_err(), "{wrong}");
     }
 }
 

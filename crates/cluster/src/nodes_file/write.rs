@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use super::{FLAG_WORDS, GRANT_VARIABLE, NodeRecord, NodesFile, OpenSlot, SlotGrant};
+use super::{
+    CLAIM_VARIABLE, FLAG_WORDS, GRANT_VARIABLE, NodeRecord, NodesFile, OpenSlot, SlotGrant,
+};
 use crate::flags::NodeFlags;
 use crate::slots::SlotSet;
 
@@ -26,6 +28,9 @@ impl NodesFile {
             ),
         );
         self.grants.iter().for_each(|grant| grant.put_line(&mut text));
+        for (id, epoch) in &self.claimed_epochs {
+            put(&mut text, format_args!("vars {CLAIM_VARIABLE} {id}:{epoch}\n"));
+        }
         text
     }
 }
