@@ -136,8 +136,8 @@ fn a_source_that_starts_anew_knows_what_it_has_granted() {
     eventually("the source has dropped its keys", || count(cluster.from()) == "(integer) 0");
 }
 
-/// The source stands still behind its grant for longer than its pause lasts, as one that is cut off,
-/// while the target claims and takes writes: when the source goes on nothing is taken back.
+/// The source stands still behind its grant for longer than its pause lasts, as one that is cut
+/// off, while the target claims and takes writes: when the source goes on nothing is taken back.
 #[test]
 fn a_source_that_was_away_for_its_whole_pause_takes_nothing_back() {
     let (cluster, mut writer, before) = granted("ORDER", 700, "1000");

@@ -171,8 +171,8 @@ impl Cluster {
         }
     }
 
-    /// Closes all links with nodes, which are opened again at once from both ends: what comes by those
-    /// was said behind this moment.
+    /// Closes all links with nodes, which are opened again at once from both ends: what comes by
+    /// those was said behind this moment.
     pub(super) fn drop_links(&mut self) {
         let now = self.now();
         let inbound = self.nodes.values_mut().filter_map(|node| node.inbound.take());

@@ -191,8 +191,8 @@ impl Cluster {
             return Err(AdminError::NotOwner(slot));
         }
         self.check_not_granted(slots)?;
-        // A target that is told of none takes one above those that it knows. That is to be above the
-        // epoch of this node, under which others know its claims.
+        // A target that is told of none takes one above those that it knows. That is to be above
+        // the epoch of this node, under which others know its claims.
         if !names_epochs && self.nodes[&to].current_epoch < self.my_epoch() {
             self.ping(to);
             return Err(AdminError::TargetIsBehind);

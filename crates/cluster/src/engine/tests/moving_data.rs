@@ -1,9 +1,9 @@
 //! Histories of a few slots that go from node to node under writes, while nodes die at any point,
 //! stand still, or hear nobody and are heard by nobody for a time.
 //!
-//! Invariant: what was acknowledged is at the slots' owner when all is well again; nobody serves for
-//! long what another node has claimed under a greater epoch. What a node says while nobody hears
-//! that node is not acknowledged. `CLUSTER_HISTORIES` says how many histories are run,
+//! Invariant: what was acknowledged is at the slots' owner when all is well again; nobody serves
+//! for long what another node has claimed under a greater epoch. What a node says while nobody
+//! hears that node is not acknowledged. `CLUSTER_HISTORIES` says how many histories are run,
 //! `CLUSTER_SEED` from which seed on.
 
 use std::collections::BTreeSet;
