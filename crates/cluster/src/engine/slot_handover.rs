@@ -44,8 +44,6 @@ struct Grant {
     target: NodeId,
     slots: SlotSet,
     epochs: ClaimEpochs,
-    /// Whether the target goes by the epochs.
-    names_epochs: bool,
     /// Nobody claims from then on.
     until: Millis,
     stage: GrantStage,
@@ -89,9 +87,8 @@ impl Handovers {
     /// others are asked, whoever claims since the grant is right: the target may have given the
     /// slots on.
     pub(super) fn granted_to(&self, claimer: NodeId, epoch: u64) -> SlotSet {
-        let is_fit = |grant: &&Grant| match grant.target == claimer {
-            true => !grant.names_epochs || epoch >= grant.epochs.first,
-            false => grant.is_asking() && epoch >= grant.epochs.first,
+        let is_fit = |grant: &&Grant| {
+            epoch >= grant.epochs.first && (grant.target == claimer || grant.is_asking())
         };
         all_of(self.granted.iter().filter(is_fit))
     }
@@ -169,9 +166,7 @@ impl Cluster {
                  node has claimed them"
             ));
             let epochs = ClaimEpochs { first: first_epoch, last: last_epoch };
-            // Whether the target goes by the epochs is not known any more.
-            let (names_epochs, stage) = (false, GrantStage::Doubtful);
-            let grant = Grant { target, slots, epochs, names_epochs, until, stage };
+            let grant = Grant { target, slots, epochs, until, stage: GrantStage::Doubtful };
             self.handovers.granted.push(grant);
         }
     }
@@ -209,14 +204,7 @@ impl Cluster {
         }
         let until = self.now().saturating_add(self.settings.manual_failover_timeout);
         let (slots, stage) = (slots.clone(), GrantStage::Open);
-        self.handovers.granted.push(Grant {
-            target: to,
-            slots,
-            epochs,
-            names_epochs,
-            until,
-            stage,
-        });
+        self.handovers.granted.push(Grant { target: to, slots, epochs, until, stage });
         self.save(Save::Synced);
         self.broadcast_pong();
         Ok(())

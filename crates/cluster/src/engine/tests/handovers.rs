@@ -282,6 +282,9 @@ fn an_older_claim_takes_nothing_that_is_granted_anew() {
         let epochs = grant(&mut world, 0, &slots, second, names_epochs);
         world.run_for(300);
         world.kill(0);
+        // What the third one knows of the owner outlives a start.
+        world.kill(3);
+        world.revive(3);
         world.revive(1);
         world.run_for(6000);
         assert!(slots.iter().all(|slot| world.cluster(3).owner(slot) == Some(from)));
@@ -348,4 +351,60 @@ fn slots_that_were_given_up_and_added_elsewhere_are_the_other_nodes() {
     world.order(0, &AdminCommand::AddSlots(slots.clone()));
     world.run_for(4000);
     assert!(is_owner_everywhere(&mut world, &slots, to));
+}
+
+/// A source that comes back late asks for slots that were given on meanwhile, and that nobody
+/// claims at the moment: that is answered, and takes nothing.
+#[test]
+fn a_question_takes_nothing_that_was_given_on() {
+    for is_gone in [false, true] {
+        let mut world = World::new(Random::from_seed(71), 4, 0, false);
+        world.run_for(4000);
+        let (from, first, second) = (world.id(0), world.id(1), world.id(2));
+        let slots = some_slots(&mut world, 0);
+        let epochs = grant(&mut world, 0, &slots, first, true);
+        world.kill(0);
+        world.order(1, &AdminCommand::Claim { slots: slots.clone(), from, epochs });
+        world.run_for(4000);
+        let epochs = grant(&mut world, 1, &slots, second, true);
+        world.run_for(4000);
+        world.revive(0);
+        world.run_for(TIMEOUT - 1000);
+        if is_gone {
+            world.kill(1);
+        }
+        world.run_for(6000);
+        for machine in (0..4).filter(|it| !is_gone || *it != 1) {
+            let cluster = world.cluster(machine);
+            assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(first)), "{machine}");
+        }
+        world.order(2, &AdminCommand::Claim { slots: slots.clone(), from: first, epochs });
+        world.revive(1);
+        world.run_for(6000);
+        assert!(is_owner_everywhere(&mut world, &slots, second), "{is_gone}");
+    }
+}
+
+/// A node that starts while the source is gone knows that this one may have granted slots under a
+/// lesser epoch than its last.
+#[test]
+fn a_claim_counts_for_nodes_that_start_behind_it() {
+    let mut world = World::new(Random::from_seed(73), 4, 0, false);
+    world.run_for(4000);
+    let (from, to, slots) = (world.id(0), world.id(1), some_slots(&mut world, 0));
+    let epochs = grant(&mut world, 0, &slots, to, true);
+    world.run_for(500);
+    world.order(2, &AdminCommand::BumpEpoch);
+    world.run_for(1000);
+    world.order(0, &AdminCommand::BumpEpoch);
+    world.run_for(1000);
+    world.kill(0);
+    world.kill(3);
+    world.order(1, &AdminCommand::Claim { slots: slots.clone(), from, epochs });
+    world.revive(3);
+    world.run_for(4000);
+    for machine in 1..4 {
+        let cluster = world.cluster(machine);
+        assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(to)), "{machine}");
+    }
 }
