@@ -113,26 +113,26 @@ impl Cluster {
     /// may be one of its primary, which a replica has missed.
     pub(super) fn correct(&mut self, sender: NodeId, header: &Header) {
         let before = self.now().saturating_sub(self.settings.node_timeout);
-        // A question is answered also by what the owner has granted since.
+        // A question is answered also by what the owner has granted since, as it was claimed.
         let held = |node: &Node| match header.config_epoch {
-            0 => node.slots.clone(),
-            _ => node.firm_slots(before),
+            0 => (node.claimed_epoch, node.slots.clone()),
+            _ => (node.config_epoch, node.firm_slots(before)),
         };
         let later = self.nodes.iter().find(|(id, node)| {
             **id != sender
                 && node.config_epoch > header.config_epoch
-                && !held(node).and(&header.slots).is_empty()
+                && !held(node).1.and(&header.slots).is_empty()
         });
         if let Some((owner, node)) = later {
-            let (config_epoch, slots) = (node.config_epoch, held(node));
+            let (config_epoch, slots) = held(node);
             let body = Body::Update { config_epoch, owner: *owner, slots };
             self.send_to(sender, &body, false);
         }
     }
 
-    /// A node tells of a claim that this one has missed. Where the epoch is known already, that is
-    /// believed of the owner itself, whose headers do not claim what it has granted, and of slots
-    /// of which this node asks.
+    /// A node tells of a claim that this one has missed. Where that epoch is known already, the
+    /// owner itself is believed, whose headers do not claim what it has granted, and anybody of
+    /// whom this node asks.
     pub(super) fn process_update(
         &mut self,
         sender: NodeId,
@@ -141,16 +141,22 @@ impl Cluster {
     ) {
         let is_awaited = !self.handovers.granted_to(owner, epoch).and(slots).is_empty();
         let Some(node) = self.nodes.get_mut(&owner) else { return };
-        let is_news = epoch > node.config_epoch
-            || epoch == node.config_epoch && (owner == sender || is_awaited);
+        let is_own = owner == sender && epoch == node.config_epoch;
+        let is_news = epoch > node.config_epoch || is_own || is_awaited;
         if owner == self.me || !is_news {
             return;
         }
         node.role = Role::Primary;
-        node.config_epoch = epoch;
+        node.config_epoch = node.config_epoch.max(epoch);
         self.current_epoch = self.current_epoch.max(epoch);
         self.save(Save::Synced);
         self.update_slot_owners(owner, epoch, slots);
+        if let Some(node) = self.nodes.get_mut(&owner)
+            && owner != sender
+            && node.slots.minus(slots).is_empty()
+        {
+            node.claimed_epoch = epoch;
+        }
     }
 
     /// Of two primaries with one epoch, the one with the smaller name takes a new one. One that has
