@@ -21,8 +21,8 @@ mod rebalance;
 mod slots;
 
 pub use engine::{
-    Action, AdminCommand, AdminError, Cluster, Event, FailoverMode, LinkId, Millis, Moment,
-    PublishedMessage, SetSlotAction, Settings,
+    Action, AdminCommand, AdminError, ClaimEpochs, Cluster, Event, FailoverMode, LinkId, Millis,
+    Moment, PublishedMessage, SetSlotAction, Settings,
 };
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};
@@ -30,6 +30,6 @@ pub use message::{
     Arrival, Body, EPOCH_MAX, Extensions, FramingError, GossipEntry, GossipSection, Header, Limits,
     MessageFlags, MessageType, Packet, PacketError, PacketReader, write_light_packet, write_packet,
 };
-pub use nodes_file::{AuxFields, NodeRecord, NodesFile, NodesFileError, OpenSlot};
+pub use nodes_file::{AuxFields, NodeRecord, NodesFile, NodesFileError, OpenSlot, SlotGrant};
 pub use rebalance::{NodeBalance, NodeLoad, PlannedMove, RebalanceBounds, RebalancePlan};
 pub use slots::{SLOTS, Slot, SlotSet};

@@ -25,12 +25,18 @@ impl Cluster {
                 self.set_slot(*slot, *change, *has_keys)
             }
             AdminCommand::ImportStrays(slots) => self.import_strays(slots),
-            AdminCommand::Grant { slots, to } => self.grant(slots, *to),
+            AdminCommand::Grant { slots, to, names_epochs } => {
+                self.grant(slots, *to, *names_epochs)
+            }
             AdminCommand::Withdraw(slots) => {
                 self.withdraw(slots);
                 Ok(())
             }
-            AdminCommand::Claim { slots, from } => self.claim(slots, *from),
+            AdminCommand::Revoke(slots) => {
+                self.revoke(slots);
+                Ok(())
+            }
+            AdminCommand::Claim { slots, from, epochs } => self.claim(slots, *from, *epochs),
             AdminCommand::FlushSlots(has_keys) => self.flush_slots(*has_keys),
             AdminCommand::BumpEpoch => {
                 self.bump_epoch();
@@ -61,6 +67,7 @@ impl Cluster {
         if has_keys {
             return Err(AdminError::HasKeys);
         }
+        self.check_not_granted(self.my_slots())?;
         let own = self.own_mut();
         (own.slots, own.unclaimed) = (SlotSet::empty(), SlotSet::empty());
         self.save(Save::Synced);
@@ -71,6 +78,7 @@ impl Cluster {
         if let Some(slot) = slots.iter().find(|slot| self.owner(*slot).is_none()) {
             return Err(AdminError::Unassigned(slot));
         }
+        self.check_not_granted(slots)?;
         for node in self.nodes.values_mut() {
             node.slots = node.slots.minus(slots);
             node.unclaimed = node.unclaimed.minus(slots);

@@ -48,6 +48,14 @@ pub enum AdminError {
     TargetIsReplica,
     /// A slot moves from this node or to it, and the other end would be this node, too.
     TargetIsMyself,
+    /// A slot is granted to another node.
+    Granted,
+    /// A node that is to claim slots does not know of this node's epoch yet.
+    TargetIsBehind,
+    /// The epochs under which slots might be claimed are over.
+    EpochsPassed,
+    /// What is to be promised cannot be written down.
+    NotSaved,
     /// The keys of a slot are still here.
     SlotHasKeys(Slot),
     /// This node cannot forget itself.
@@ -98,6 +106,14 @@ impl fmt::Display for AdminError {
             AdminError::OnlyPrimaries => out.write_str("Please use SETSLOT only with masters."),
             AdminError::TargetIsReplica => out.write_str("Target node is not a master"),
             AdminError::TargetIsMyself => out.write_str("Target node is myself"),
+            AdminError::Granted => out.write_str("Slot export in progress."),
+            AdminError::TargetIsBehind => {
+                out.write_str("The target does not know the epoch of the source yet")
+            }
+            AdminError::EpochsPassed => {
+                out.write_str("The epochs are over under which the slots were granted")
+            }
+            AdminError::NotSaved => out.write_str("The cluster configuration file is not written"),
             AdminError::ForgetMyself => out.write_str("I tried hard but I can't forget myself..."),
             AdminError::ForgetPrimary => out.write_str("Can't forget my master!"),
             AdminError::ResetHasKeys => {

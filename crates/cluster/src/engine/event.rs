@@ -156,6 +156,15 @@ pub enum Action {
     },
 }
 
+/// The epochs under which slots that are granted may be claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClaimEpochs {
+    /// The first.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
+}
+
 /// What an operator may ask of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AdminCommand {
@@ -195,15 +204,22 @@ pub enum AdminCommand {
         slots: SlotSet,
         /// The primary that may claim them.
         to: NodeId,
+        /// Whether the primary is told under which epochs.
+        names_epochs: bool,
     },
-    /// Slots that were granted, and that were not claimed in time.
+    /// Slots that were granted, and that nobody may claim any more for that. They are served again
+    /// when it is sure that they were not claimed.
     Withdraw(SlotSet),
+    /// Slots that were granted to somebody who was not told of it.
+    Revoke(SlotSet),
     /// Slots of another primary have come here with all that is in them, and it holds its writers.
     Claim {
         /// The slots.
         slots: SlotSet,
         /// Their owner until now.
         from: NodeId,
+        /// Under which epochs, where the owner has said so.
+        epochs: Option<ClaimEpochs>,
     },
     /// CLUSTER FLUSHSLOTS; whether there are keys here.
     FlushSlots(bool),

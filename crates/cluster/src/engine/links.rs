@@ -171,6 +171,20 @@ impl Cluster {
         }
     }
 
+    /// Closes all links with nodes, which are opened again at once from both ends: what comes by
+    /// those was said behind this moment.
+    pub(super) fn drop_links(&mut self) {
+        let now = self.now();
+        let inbound = self.nodes.values_mut().filter_map(|node| node.inbound.take());
+        let mut inbound: Vec<LinkId> = inbound.collect();
+        inbound.extend(self.links.nameless(now.saturating_add(1)));
+        inbound.into_iter().for_each(|link| self.close(link));
+        for id in self.others() {
+            self.drop_link_to(id);
+            self.open_to(id);
+        }
+    }
+
     /// Of five nodes by lot, the one that was heard of least lately.
     fn stalest_of_five(&mut self, ids: &[NodeId]) -> Option<NodeId> {
         let drawn = (0..5).filter_map(|_| {

@@ -39,8 +39,8 @@ use base::Random;
 pub use self::admin_error::AdminError;
 use self::election::Election;
 pub use self::event::{
-    Action, AdminCommand, Event, FailoverMode, LinkId, Millis, Moment, PublishedMessage,
-    SetSlotAction,
+    Action, AdminCommand, ClaimEpochs, Event, FailoverMode, LinkId, Millis, Moment,
+    PublishedMessage, SetSlotAction,
 };
 use self::handshake::Handshake;
 use self::links::Links;
@@ -280,7 +280,7 @@ impl Cluster {
         self.run_manual_failover();
         self.run_election();
         self.run_replica_migration();
-        self.run_handovers();
+        self.run_grants();
         self.update_state();
     }
 

@@ -55,10 +55,16 @@ pub(super) struct Node {
     pub(super) is_failover_off: bool,
     pub(super) supports_extensions: bool,
     pub(super) config_epoch: u64,
+    /// The greatest epoch that the node has seen, as it last said.
+    pub(super) current_epoch: u64,
     pub(super) offset: u64,
     pub(super) slots: SlotSet,
     /// Slots of the node that it did not claim any more when it last spoke.
     pub(super) unclaimed: SlotSet,
+    /// The epoch under which the node last claimed all its slots.
+    pub(super) claimed_epoch: u64,
+    /// Since when the node does not claim all its slots, if so.
+    pub(super) unclaimed_since: Millis,
     pub(super) outbound: Option<OutboundLink>,
     pub(super) inbound: Option<LinkId>,
     /// Since when a ping is unanswered.
@@ -87,9 +93,12 @@ impl Node {
             is_failover_off: false,
             supports_extensions: false,
             config_epoch: 0,
+            current_epoch: 0,
             offset: 0,
             slots: SlotSet::empty(),
             unclaimed: SlotSet::empty(),
+            claimed_epoch: 0,
+            unclaimed_since: 0,
             outbound: None,
             inbound: None,
             ping_sent: None,
@@ -109,6 +118,31 @@ impl Node {
     /// Whether the node counts in majorities.
     pub(super) fn is_voting(&self) -> bool {
         self.is_primary() && !self.slots.is_empty()
+    }
+
+    /// The slots that a claim under this epoch takes. What the node does not claim goes to a claim
+    /// that is older than the node's last one only where the node is there, and has claimed no
+    /// more since before that moment: a grant may be under way.
+    pub(super) fn slots_open_to(&self, epoch: u64, before: Millis) -> SlotSet {
+        if self.config_epoch < epoch {
+            self.slots.clone()
+        } else if self.claimed_epoch < epoch || self.gave_up(before) {
+            self.unclaimed.clone()
+        } else {
+            SlotSet::empty()
+        }
+    }
+
+    /// The slots that no claim takes under an epoch below that of the node.
+    pub(super) fn firm_slots(&self, before: Millis) -> SlotSet {
+        match self.claimed_epoch == self.config_epoch && !self.gave_up(before) {
+            true => self.slots.clone(),
+            false => self.slots.minus(&self.unclaimed),
+        }
+    }
+
+    fn gave_up(&self, before: Millis) -> bool {
+        self.health == FailureState::Reachable && self.unclaimed_since < before
     }
 
     pub(super) fn has_failed(&self) -> bool {

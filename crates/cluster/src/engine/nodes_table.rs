@@ -16,8 +16,6 @@ impl Cluster {
     pub(super) fn load(&mut self, file: NodesFile) {
         self.current_epoch = file.current_epoch;
         self.last_vote_epoch = file.last_vote_epoch;
-        let until = self.now().saturating_add(2 * self.settings.manual_failover_timeout);
-        self.handovers = Handovers::restored(file.granted, until);
         for record in file.nodes {
             if record.id == self.me {
                 self.open = record.open_slots.iter().copied().collect();
@@ -25,6 +23,13 @@ impl Cluster {
             let node = self.node_of(&record);
             self.nodes.insert(record.id, node);
         }
+        for (id, epoch) in file.claimed_epochs {
+            if let Some(node) = self.nodes.get_mut(&id) {
+                // Which slots these were is not known any more.
+                (node.claimed_epoch, node.unclaimed) = (epoch, node.slots.clone());
+            }
+        }
+        self.load_grants(file.grants);
         let shard = ShardId(NodeId::random(&mut self.random));
         let me = self.me;
         self.nodes
@@ -46,13 +51,14 @@ impl Cluster {
         let mut node = Node::new(place, record.aux.shard.unwrap_or(drawn), role);
         node.hostname.clone_from(&record.aux.hostname);
         node.human_name.clone_from(&record.aux.human_name);
-        node.config_epoch = record.config_epoch;
+        (node.config_epoch, node.claimed_epoch) = (record.config_epoch, record.config_epoch);
         node.slots = if is_replica { SlotSet::empty() } else { record.slots.clone() };
         let now = self.now();
         if record.flags.contains(NodeFlags::FAIL) {
             node.health = FailureState::Failed(now);
         }
         (node.pong_received, node.last_received) = (now, now);
+        node.unclaimed_since = now;
         node
     }
 
@@ -80,7 +86,8 @@ impl Cluster {
             nodes: self.records(),
             current_epoch: self.current_epoch,
             last_vote_epoch: self.last_vote_epoch,
-            granted: self.handovers.grants(),
+            grants: self.handovers.grants(),
+            claimed_epochs: self.claimed_epochs(),
         }
     }
 
@@ -120,6 +127,14 @@ impl Cluster {
             slots: node.slots.clone(),
             open_slots: if is_me { self.open_slots().collect() } else { Vec::new() },
         }
+    }
+
+    /// Primaries that may have granted slots since they last claimed all.
+    fn claimed_epochs(&self) -> Vec<(NodeId, u64)> {
+        let differs = |(id, node): &(&NodeId, &Node)| {
+            **id != self.me && node.is_voting() && node.claimed_epoch != node.config_epoch
+        };
+        self.nodes.iter().filter(differs).map(|(id, node)| (*id, node.claimed_epoch)).collect()
     }
 
     /// A moment of the inner clock, as the wall clock had it.

@@ -117,7 +117,7 @@ impl Cluster {
         }
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.last_received = now;
-        node.offset = header.offset;
+        (node.offset, node.current_epoch) = (header.offset, header.current_epoch);
         node.is_failover_off = header.flags.contains(NodeFlags::NOFAILOVER);
         node.supports_extensions |= header.message.supports_extensions;
         if is_primary_header(header) && header.config_epoch > node.config_epoch {
@@ -144,7 +144,7 @@ impl Cluster {
             }
             Body::Fail(failing) => self.process_fail(id, *failing),
             Body::Update { config_epoch, owner, slots } => {
-                self.process_update(*owner, *config_epoch, slots);
+                self.process_update(id, (*owner, *config_epoch), slots);
             }
             Body::AuthRequest => self.process_auth_request(header),
             Body::AuthAck => self.process_auth_ack(header),

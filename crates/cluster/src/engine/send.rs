@@ -23,9 +23,9 @@ impl Cluster {
         Header {
             sender: self.me,
             current_epoch: self.current_epoch,
-            config_epoch: represented.config_epoch,
+            config_epoch: if self.handovers.is_asking() { 0 } else { represented.config_epoch },
             offset: self.paused_offset().unwrap_or(own.offset),
-            slots: represented.slots.minus(&self.handovers.granted()),
+            slots: represented.slots.minus(&self.handovers.unclaimed()),
             primary: own.primary(),
             ip: self.settings.ip,
             port: own.place.port,

@@ -21,6 +21,7 @@ impl Cluster {
         if !self.is_primary() {
             return Err(AdminError::OnlyPrimaries);
         }
+        self.check_not_granted(&[slot].into_iter().collect())?;
         let is_mine = self.my_slots().contains(slot);
         match change {
             SetSlotAction::Migrating(_) if !is_mine => return Err(AdminError::NotOwner(slot)),

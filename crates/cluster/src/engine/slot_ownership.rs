@@ -4,7 +4,7 @@
 //! let it go, or has granted it (`slot_handover.rs`), so that all tables come to the same end.
 
 use super::event::Action;
-use super::node::Role;
+use super::node::{Node, Role};
 use super::{Cluster, Save, is_primary_header};
 use crate::id::NodeId;
 use crate::message::{Body, Header};
@@ -21,15 +21,29 @@ impl Cluster {
             return;
         };
         if is_primary_header(header) {
-            let node = self.nodes.get_mut(&id).expect("a caller has looked the sender up");
-            node.unclaimed = node.slots.minus(&header.slots);
             let now = self.now();
+            let node = self.nodes.get_mut(&id).expect("a caller has looked the sender up");
+            let unclaimed = node.slots.minus(&header.slots);
+            if node.unclaimed.is_empty() {
+                node.unclaimed_since = now;
+            }
+            if header.config_epoch < node.config_epoch {
+                // An older word, or a question, takes nothing back.
+                node.unclaimed = unclaimed.or(&node.unclaimed.and(&node.slots));
+            } else {
+                if unclaimed.is_empty() {
+                    node.claimed_epoch = header.config_epoch;
+                }
+                node.unclaimed = unclaimed;
+            }
             self.handovers.settle_claims(id, &header.slots, now);
         }
         if self.nodes[&claimer].slots == header.slots {
             return;
         }
-        if is_primary_header(header) {
+        // What a node claims under no epoch that has had one is a question (`slot_handover.rs`).
+        let asks = header.config_epoch == 0 && self.nodes[&id].config_epoch > 0;
+        if is_primary_header(header) && !asks {
             self.update_slot_owners(id, header.config_epoch, &header.slots);
         }
         self.correct(id, header);
@@ -41,24 +55,20 @@ impl Cluster {
         let importing: SlotSet = importing.map(|(slot, _)| *slot).collect();
         let gone = self.handovers.claimed_from(claimer, self.now());
         let claimed = &claimed.minus(&importing).minus(&gone);
-        let granted = self.handovers.granted_to(claimer);
-        // What was granted is taken, also of slots that are this node's no more.
-        self.handovers.withdraw(&granted.and(claimed));
+        let granted = self.handovers.granted_to(claimer, epoch);
         let mut gained = claimed.clone();
         for node in self.nodes.values() {
             gained = gained.minus(&node.slots);
         }
         let mine = self.own().primary().unwrap_or(self.me);
         let mut lost = SlotSet::empty();
+        let before = self.now().saturating_sub(self.settings.node_timeout);
         for (id, node) in &mut self.nodes {
             if *id == claimer {
                 continue;
             }
             let wanted = node.slots.and(claimed);
-            let mut given = match node.config_epoch < epoch {
-                true => wanted.clone(),
-                false => wanted.and(&node.unclaimed),
-            };
+            let mut given = wanted.and(&node.slots_open_to(epoch, before));
             if *id == self.me {
                 given = given.or(&wanted.and(&granted));
             }
@@ -72,10 +82,10 @@ impl Cluster {
             }
             gained = gained.or(&given);
         }
+        self.settle_grants(&granted.and(claimed), &lost);
         if gained.is_empty() {
             return;
         }
-        self.handovers.withdraw(&lost);
         self.mark_migrate_target(claimer);
         let node = self.nodes.get_mut(&claimer).expect("a caller has looked the claimer up");
         node.slots = node.slots.or(&gained);
@@ -102,41 +112,62 @@ impl Cluster {
     /// Tells a sender that claims, for itself or its primary, what a later claim has taken. That
     /// may be one of its primary, which a replica has missed.
     pub(super) fn correct(&mut self, sender: NodeId, header: &Header) {
+        let before = self.now().saturating_sub(self.settings.node_timeout);
+        // A question is answered also by what the owner has granted since, as it was claimed.
+        let held = |node: &Node| match header.config_epoch {
+            0 => (node.claimed_epoch, node.slots.clone()),
+            _ => (node.config_epoch, node.firm_slots(before)),
+        };
         let later = self.nodes.iter().find(|(id, node)| {
             **id != sender
                 && node.config_epoch > header.config_epoch
-                && !node.slots.and(&header.slots).minus(&node.unclaimed).is_empty()
+                && !held(node).1.and(&header.slots).is_empty()
         });
         if let Some((owner, node)) = later {
-            let body = Body::Update {
-                config_epoch: node.config_epoch,
-                owner: *owner,
-                slots: node.slots.minus(&node.unclaimed),
-            };
+            let (config_epoch, slots) = held(node);
+            let body = Body::Update { config_epoch, owner: *owner, slots };
             self.send_to(sender, &body, false);
         }
     }
 
-    /// A node tells of a claim that this one has missed.
-    pub(super) fn process_update(&mut self, owner: NodeId, epoch: u64, slots: &SlotSet) {
+    /// A node tells of a claim that this one has missed. Where that epoch is known already, the
+    /// owner itself is believed, whose headers do not claim what it has granted, and anybody of
+    /// whom this node asks.
+    pub(super) fn process_update(
+        &mut self,
+        sender: NodeId,
+        (owner, epoch): (NodeId, u64),
+        slots: &SlotSet,
+    ) {
+        let is_awaited = !self.handovers.granted_to(owner, epoch).and(slots).is_empty();
         let Some(node) = self.nodes.get_mut(&owner) else { return };
-        if owner == self.me || epoch <= node.config_epoch {
+        let is_own = owner == sender && epoch == node.config_epoch;
+        let is_news = epoch > node.config_epoch || is_own || is_awaited;
+        if owner == self.me || !is_news {
             return;
         }
         node.role = Role::Primary;
-        node.config_epoch = epoch;
+        node.config_epoch = node.config_epoch.max(epoch);
         self.current_epoch = self.current_epoch.max(epoch);
         self.save(Save::Synced);
         self.update_slot_owners(owner, epoch, slots);
+        if let Some(node) = self.nodes.get_mut(&owner)
+            && owner != sender
+            && node.slots.minus(slots).is_empty()
+        {
+            node.claimed_epoch = epoch;
+        }
     }
 
-    /// Of two primaries with one epoch, the one with the smaller name takes a new one.
+    /// Of two primaries with one epoch, the one with the smaller name takes a new one. One that has
+    /// just begun hears first what it has lost: under a new epoch that would be its own again.
     pub(super) fn resolve_epoch_collision(&mut self, header: &Header) {
         let own = self.own();
         if !own.is_primary()
             || !is_primary_header(header)
             || header.config_epoch != own.config_epoch
             || header.sender <= self.me
+            || self.state.has_just_begun(self.now())
         {
             return;
         }

@@ -28,6 +28,11 @@ impl ClusterState {
         ClusterState { is_ok: false, began: now, in_minority: None, is_touched: true }
     }
 
+    /// Whether the node began so short a time ago that others may still have to tell it of claims.
+    pub(super) fn has_just_begun(&self, now: Millis) -> bool {
+        now.saturating_sub(self.began) < FIRST_WAIT
+    }
+
     pub(super) fn is_ok(&self) -> bool {
         self.is_ok
     }
@@ -56,7 +61,7 @@ impl Cluster {
         self.state.is_touched = false;
         let now = self.now();
         let waits = !self.state.is_ok && self.own().is_primary();
-        if waits && now.saturating_sub(self.state.began) < FIRST_WAIT {
+        if waits && self.state.has_just_begun(now) {
             return;
         }
         let voting = self.nodes.values().filter(|node| node.is_voting());

@@ -24,10 +24,29 @@ pub struct NodesFile {
     pub current_epoch: u64,
     /// The epoch of the last vote.
     pub last_vote_epoch: u64,
-    /// Slots that the node lets others claim, and has not heard of since. A variable of ours, which
-    /// real servers pass over.
-    pub granted: Vec<(NodeId, SlotSet)>,
+    /// What the node has granted to others.
+    pub grants: Vec<SlotGrant>,
+    /// Nodes that did not claim all their slots when they were last heard, each with the epoch
+    /// under which it last did.
+    pub claimed_epochs: Vec<(NodeId, u64)>,
 }
+
+/// Slots that another node may claim.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlotGrant {
+    /// The node.
+    pub target: NodeId,
+    /// The least epoch that its claim may have.
+    pub first_epoch: u64,
+    /// The greatest.
+    pub last_epoch: u64,
+    /// The slots.
+    pub slots: SlotSet,
+}
+
+/// The variables of ours: servers of other kinds pass over them.
+const GRANT_VARIABLE: &str = "grantedSlots";
+const CLAIM_VARIABLE: &str = "claimedEpoch";
 
 /// One node.
 #[derive(Clone, PartialEq, Eq, Debug)]

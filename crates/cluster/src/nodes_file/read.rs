@@ -6,7 +6,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{AuxFields, FLAG_WORDS, NodeRecord, NodesFile, OpenSlot};
+use super::{
+    AuxFields, CLAIM_VARIABLE, FLAG_WORDS, GRANT_VARIABLE, NodeRecord, NodesFile, OpenSlot,
+    SlotGrant,
+};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::message::{EPOCH_MAX, is_hostname, is_word};
@@ -64,7 +67,10 @@ impl NodesFile {
             match pair[0] {
                 "currentEpoch" => self.current_epoch = number()?,
                 "lastVoteEpoch" => self.last_vote_epoch = number()?,
-                "granted" => self.granted.push(grant(pair[1])?),
+                GRANT_VARIABLE => self.grants.push(grant(pair[1]).ok_or("no grant of slots")?),
+                CLAIM_VARIABLE => {
+                    self.claimed_epochs.push(claimed_epoch(pair[1]).ok_or("no epoch of a node")?);
+                }
                 _ => {}
             }
         }
@@ -89,7 +95,8 @@ impl NodesFile {
         }
         let highest = self.nodes.iter().map(|node| node.config_epoch).max().unwrap_or(0);
         self.current_epoch = self.current_epoch.max(highest);
-        if self.current_epoch.max(self.last_vote_epoch) > EPOCH_MAX {
+        let granted = self.grants.iter().map(|grant| grant.last_epoch).max().unwrap_or(0);
+        if self.current_epoch.max(self.last_vote_epoch).max(granted) > EPOCH_MAX {
             return Err("an epoch out of range");
         }
         let shards: Vec<_> = self.nodes.iter().map(|node| (node.id, node.aux.shard)).collect();
@@ -103,13 +110,22 @@ impl NodesFile {
     }
 }
 
-/// A node, and the ranges of slots that it may claim.
-fn grant(text: &str) -> Result<(NodeId, SlotSet), &'static str> {
-    let (id, ranges) = text.split_once(':').ok_or("a grant without slots")?;
-    let id = NodeId::parse(id.as_bytes()).ok_or("not the id of a node")?;
+/// Reads `node:epoch`.
+fn claimed_epoch(text: &str) -> Option<(NodeId, u64)> {
+    let (id, epoch) = text.split_once(':')?;
+    Some((NodeId::parse(id.as_bytes())?, epoch.parse().ok()?))
+}
+
+/// Reads `target:first:last:slots,..`, with the epochs in the midst.
+fn grant(text: &str) -> Option<SlotGrant> {
+    let mut parts = text.split(':');
+    let target = NodeId::parse(parts.next()?.as_bytes())?;
+    let (first, last) = (parts.next()?, parts.next()?);
+    let (first_epoch, last_epoch) = (first.parse().ok()?, last.parse().ok()?);
     let mut slots = SlotSet::empty();
-    ranges.split(',').try_for_each(|range| take_range(&mut slots, range))?;
-    Ok((id, slots))
+    parts.next()?.split(',').try_for_each(|range| take_range(&mut slots, range)).ok()?;
+    let is_whole = parts.next().is_none() && !slots.is_empty() && first_epoch <= last_epoch;
+    is_whole.then_some(SlotGrant { target, first_epoch, last_epoch, slots })
 }
 
 fn record(fields: &[&str], is_tls: bool) -> Result<NodeRecord, &'static str> {

@@ -5,7 +5,7 @@
 use base::Random;
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
-use super::{AuxFields, NodeRecord, NodesFile, OpenSlot};
+use super::{AuxFields, NodeRecord, NodesFile, OpenSlot, SlotGrant};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::slots::{Slot, SlotSet};
@@ -60,9 +60,6 @@ fn a_file_that_says_nothing_clear_is_refused() {
         (format!("{own}vars currentEpoch x\n"), "an epoch that is no number"),
         (format!("{own}vars currentEpoch 281474976710657\n"), "an epoch out of range"),
         (format!("{own}vars lastVoteEpoch 18446744073709551615\n"), "an epoch out of range"),
-        (format!("{own}vars granted {A}\n"), "a grant without slots"),
-        (format!("{own}vars granted {A}:\n"), "not a slot"),
-        (format!("{own}vars granted x:1\n"), "not the id of a node"),
         (String::new(), "not exactly one node is myself"),
         (line(A, "master", ""), "not exactly one node is myself"),
         (own.clone() + &line(B, "myself,master", ""), "not exactly one node is myself"),
@@ -133,11 +130,40 @@ fn drawn(seed: u64) -> NodesFile {
         }
     });
     let nodes = nodes.collect();
-    let granted = match some(&mut random) {
-        true => vec![(ids[0], [3, 4, 9].into_iter().filter_map(Slot::new).collect())],
-        false => Vec::new(),
+    let (last_vote_epoch, grants) = (random.below(100), random.below(3));
+    let grant = |_| SlotGrant {
+        target: NodeId::random(&mut random),
+        first_epoch: random.below(50),
+        last_epoch: 50 + random.below(50),
+        slots: [random.below(16_384), 3, 4].iter().filter_map(|it| Slot::new(*it as u16)).collect(),
     };
-    NodesFile { nodes, current_epoch: 100, last_vote_epoch: random.below(100), granted }
+    let grants = (0..grants).map(grant).collect();
+    let claimed_epochs = ids.iter().filter(|_| some(&mut random)).map(|id| (*id, 7)).collect();
+    NodesFile { nodes, current_epoch: 100, last_vote_epoch, grants, claimed_epochs }
+}
+
+/// Servers of other kinds pass over these variables, as do those of before.
+#[test]
+fn grants_are_variables_of_their_own() {
+    let own = format!("{A} 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-99\n");
+    let text = format!("{own}vars grantedSlots {B}:2:17:3-5,7-7\n");
+    let file = parse(&text).unwrap();
+    let slots = [3, 4, 5, 7].into_iter().filter_map(Slot::new).collect();
+    let target = NodeId::parse(B.as_bytes()).unwrap();
+    let grant = SlotGrant { target, first_epoch: 2, last_epoch: 17, slots };
+    assert_eq!(file.grants, [grant]);
+    assert!(file.to_text(false).ends_with(&format!("\nvars grantedSlots {B}:2:17:3-5,7-7\n")));
+    for wrong in
+        ["1:2", "1:2:", "x:2:3-4", "1:2:5-3", "2:1:3-4", "1:2:3-4:5", "1:281474976710657:3-4"]
+    {
+        let text = format!("{own}vars grantedSlots {B}:{wrong}\n");
+        assert!(parse(&text).is_err(), "{wrong}");
+    }
+    let text = format!("{own}vars claimedEpoch {B}:4\n");
+    assert_eq!(parse(&text).unwrap().claimed_epochs, [(target, 4)]);
+    for wrong in [format!("{B}:x"), B.to_owned(), "x:4".to_owned()] {
+        assert!(parse(&format!("{own}vars claimedEpoch {wrong}\n")).is_err(), "{wrong}");
+    }
 }
 
 proptest! {

@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use super::{FLAG_WORDS, NodeRecord, NodesFile, OpenSlot};
+use super::{
+    CLAIM_VARIABLE, FLAG_WORDS, GRANT_VARIABLE, NodeRecord, NodesFile, OpenSlot, SlotGrant,
+};
 use crate::flags::NodeFlags;
 use crate::slots::SlotSet;
 
@@ -21,17 +23,24 @@ impl NodesFile {
         put(
             &mut text,
             format_args!(
-                "vars currentEpoch {} lastVoteEpoch {}",
+                "vars currentEpoch {} lastVoteEpoch {}\n",
                 self.current_epoch, self.last_vote_epoch
             ),
         );
-        for (id, slots) in &self.granted {
-            let mut ranges = String::new();
-            put_slots(slots, &mut ranges);
-            put(&mut text, format_args!(" granted {id}:{}", ranges.trim_start().replace(' ', ",")));
+        self.grants.iter().for_each(|grant| grant.put_line(&mut text));
+        for (id, epoch) in &self.claimed_epochs {
+            put(&mut text, format_args!("vars {CLAIM_VARIABLE} {id}:{epoch}\n"));
         }
-        text.push('\n');
         text
+    }
+}
+
+impl SlotGrant {
+    fn put_line(&self, text: &mut String) {
+        let Self { target, first_epoch: first, last_epoch: last, slots } = self;
+        let ranges = slots.ranges().into_iter().map(|(first, last)| format!("{first}-{last}"));
+        let ranges = ranges.collect::<Vec<_>>().join(",");
+        put(text, format_args!("vars {GRANT_VARIABLE} {target}:{first}:{last}:{ranges}\n"));
     }
 }
 

@@ -158,6 +158,15 @@ impl ClusterNode {
                 point_in_claim(ClaimPlace::Telling);
             }
             core.queue(server, actions);
+            if let AdminCommand::Grant { slots, .. } = order
+                && core.unsaved.is_some()
+            {
+                // A promise that is not on disk may be forgotten.
+                let revoke = AdminCommand::Revoke(slots.clone());
+                let actions = core.cluster.order(moment(server), &revoke)?;
+                core.queue(server, actions);
+                return Err(AdminError::NotSaved);
+            }
         }
         self.publish_slot_map(server, world);
         Ok(())

@@ -1,6 +1,7 @@
 //! The table by which the gates send clients to other nodes.
 //!
-//! Invariant: an index of a slot's owner leads to that owner, or to none at all.
+//! Invariant: an index of a slot's owner leads to that owner, or to none at all; a slot of this
+//! node that another may have claimed has none.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,6 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> SlotMap {
     for (index, record) in records.iter().enumerate() {
         record.slots.iter().for_each(|slot| owners[slot.index()] = index as u16);
     }
-    // What was granted before a start may have been claimed.
     cluster.held_slots().iter().for_each(|slot| owners[slot.index()] = NOBODY);
     let served = cluster.my_primary().unwrap_or(cluster.my_id());
     let open = cluster.open_slots().filter_map(|(slot, open)| {

@@ -1,5 +1,7 @@
 //! The engine: what single nodes do, and histories of whole clusters.
 
+mod handovers;
+mod moving_data;
 mod orders;
 mod simulation;
 mod world;

@@ -17,7 +17,7 @@ use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::message::{Arrival, Limits, PacketReader};
 use crate::nodes_file::{AuxFields, NodeRecord, NodesFile};
-use crate::slots::Slot;
+use crate::slots::{Slot, SlotSet};
 
 pub(super) const BUS_PORT: u16 = 17_000;
 pub(super) const NODE_TIMEOUT: u64 = 1000;
@@ -77,6 +77,8 @@ pub(super) struct World {
     /// Pairs that cannot reach each other, one way.
     cut: BTreeSet<(usize, usize)>,
     loss: u64,
+    /// `cluster-require-full-coverage`.
+    pub(super) needs_all: bool,
     /// Whether operators move slots.
     pub(super) moves_slots: bool,
     /// How long a packet is under way at most, if nothing special befalls it.
@@ -86,6 +88,8 @@ pub(super) struct World {
     pub(super) promotions: u64,
     /// What was published elsewhere and has come to a machine.
     pub(super) delivered: Vec<(usize, Vec<u8>, Vec<u8>, bool)>,
+    /// Slots whose keys machines were told to delete.
+    pub(super) deleted: Vec<(usize, SlotSet)>,
     pub(super) failures: Vec<String>,
     pub(super) tale: Option<Vec<String>>,
 }
@@ -113,11 +117,13 @@ impl World {
             sequence: 0,
             cut: BTreeSet::new(),
             loss: 0,
+            needs_all: true,
             moves_slots: false,
             latency: LATENCY,
             votes: BTreeMap::new(),
             promotions: 0,
             delivered: Vec::new(),
+            deleted: Vec::new(),
             failures: Vec::new(),
             tale: is_told.then(Vec::new),
         };
@@ -126,12 +132,8 @@ impl World {
         for me in 0..count {
             let record = |index: usize| record(&ids, index, me, primaries);
             let nodes = (0..count).map(record).collect();
-            let file = NodesFile {
-                nodes,
-                current_epoch: primaries as u64,
-                last_vote_epoch: 0,
-                granted: Vec::new(),
-            };
+            let current_epoch = primaries as u64;
+            let file = NodesFile { nodes, current_epoch, ..NodesFile::default() };
             world.add(ids[me], file.to_text(false));
         }
         world
@@ -174,11 +176,49 @@ impl World {
         self.machines[machine].is_paused
     }
 
+    /// How many machines there are.
+    pub(super) fn count(&self) -> usize {
+        self.machines.len()
+    }
+
+    /// Cuts a machine off from all others.
+    pub(super) fn isolate(&mut self, machine: usize) {
+        self.tell(|| format!("m{machine} reaches nobody"));
+        for other in (0..self.count()).filter(|it| *it != machine) {
+            self.cut.extend([(machine, other), (other, machine)]);
+        }
+    }
+
+    /// A machine stands still until then; what comes meanwhile is looked at behind that.
+    pub(super) fn freeze(&mut self, machine: usize, until: u64) {
+        self.tell(|| format!("m{machine} stands still until {until}"));
+        self.machines[machine].stopped_until = until;
+    }
+
+    /// Whether a machine stands still, and does so for longer than a moment.
+    pub(super) fn is_frozen(&self, machine: usize) -> bool {
+        self.machines[machine].stopped_until > self.now + 1
+    }
+
+    /// All machines reach each other again.
+    pub(super) fn join_all(&mut self) {
+        self.cut.clear();
+    }
+
+    pub(super) fn is_up(&self, machine: usize) -> bool {
+        self.machines[machine].cluster.is_some()
+    }
+
+    /// Has a machine die behind so many actions of its next list.
+    pub(super) fn let_die_after(&mut self, machine: usize, actions: usize) {
+        self.machines[machine].dies_after = Some(actions);
+    }
+
     pub(super) fn cluster(&mut self, machine: usize) -> &mut Cluster {
         self.machines[machine].cluster.as_mut().expect("the machine is up")
     }
 
-    fn tell(&mut self, line: impl FnOnce() -> String) {
+    pub(super) fn tell(&mut self, line: impl FnOnce() -> String) {
         if let Some(tale) = &mut self.tale {
             tale.push(format!("{:>7} {}", self.now, line()));
         }
@@ -201,8 +241,8 @@ impl World {
                 return;
             }
         };
-        let (cluster, actions) =
-            Cluster::start(settings(machine), file, moment, Random::from_seed(seed));
+        let settings = Settings { requires_full_coverage: self.needs_all, ..settings(machine) };
+        let (cluster, actions) = Cluster::start(settings, file, moment, Random::from_seed(seed));
         it.id = cluster.my_id();
         it.cluster = Some(cluster);
         it.heard = self.now;
@@ -258,13 +298,13 @@ impl World {
         self.carry_out(machine, done.expect("the order is right"));
     }
 
-    /// A machine dies when it has written down what an order promises, and told nobody.
-    pub(super) fn order_and_die(&mut self, machine: usize, order: &AdminCommand) {
+    /// Gives an order to a machine that may be down; whether the order was taken.
+    pub(super) fn try_order(&mut self, machine: usize, order: &AdminCommand) -> bool {
         let moment = self.moment(machine);
-        let mut actions = self.cluster(machine).order(moment, order).expect("the order is right");
-        actions.retain(|action| matches!(action, Action::SaveConfig { .. }));
+        let Some(cluster) = &mut self.machines[machine].cluster else { return false };
+        let Ok(actions) = cluster.order(moment, order) else { return false };
         self.carry_out(machine, actions);
-        self.kill(machine);
+        self.is_up(machine)
     }
 
     /// What is wrong with an order, in words.
@@ -429,7 +469,7 @@ impl World {
             Action::Deliver { channel, message, is_sharded } => {
                 self.delivered.push((machine, channel, message, is_sharded));
             }
-            Action::DeleteSlotKeys { .. } => {}
+            Action::DeleteSlotKeys { slots } => self.deleted.push((machine, slots)),
         }
     }
 

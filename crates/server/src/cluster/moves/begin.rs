@@ -63,6 +63,9 @@ fn check(cluster: &Cluster, slots: &SlotSet, node: NodeId) -> Result<(), Refusal
     if node == cluster.my_id() {
         return Err(Refusal::error("ERR Target node can not be this node."));
     }
+    if cluster.granted_epochs(slots).is_some() {
+        return Err(Refusal::error("ERR Slot export in progress."));
+    }
     if cluster.open_slots().next().is_some() {
         return Err(Refusal::error("ERR Slots are being manually migrated"));
     }

@@ -11,7 +11,6 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use base::io_error_text::plain;
-use cluster::AdminCommand;
 use config::settings::{
     CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_SLOT_MOVE_BUFFER_LIMIT, CLUSTER_SLOT_MOVE_RATE,
     REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
@@ -25,6 +24,7 @@ use proto::framing::encode_select;
 use proto::{Limits, Progress, RequestParser};
 
 use super::entry_words::{OWN_COMMAND, write_entry};
+use super::grant::GrantGuard;
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream};
 use super::{MoveJob, MoveState, SnapshotTurn};
 use crate::cluster::peer_socket::{PeerSocket, has_not_ended};
@@ -282,11 +282,6 @@ impl<'a> Export<'a> {
         let timeout = i64::try_from(server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT));
         let timeout_us = timeout.unwrap_or(i64::MAX).saturating_mul(1000);
         let result = self.give_slots(held_us, timeout_us);
-        if result.is_err() {
-            // Slots that were not granted are none to withdraw.
-            let withdraw = AdminCommand::Withdraw(self.job.slots.clone());
-            let _ = self.start.node.order(server, &withdraw, World::Going);
-        }
         let paused_ms = (self.now_us() - held_us) / 1000;
         self.job.paused_ms.store(paused_ms, Ordering::Relaxed);
         result
@@ -305,9 +300,8 @@ impl<'a> Export<'a> {
         // Once the claim is heard they are deleted.
         let keys = self.job.key_count(server);
         self.job.set(server, MoveState::FailoverGranted, "");
-        let grant = AdminCommand::Grant { slots: self.job.slots.clone(), to: self.job.target };
-        node.order(server, &grant, World::Going).map_err(|why| why.to_string())?;
-        self.send_command(&[b"CLUSTER", b"SYNCSLOTS", b"FAILOVER-GRANTED"])?;
+        let grant = GrantGuard::begin(self.start, self.job, self.takes_own_words)?;
+        self.tell_of(&grant)?;
         let job = self.job;
         let is_claimed = || {
             node.with_engine(|cluster| {
@@ -324,6 +318,15 @@ impl<'a> Export<'a> {
         // A writer that goes on finds the table by which the slots are gone.
         node.publish_slot_map(server, World::Going);
         Ok(())
+    }
+
+    fn tell_of(&mut self, grant: &GrantGuard<'_>) -> Result<(), String> {
+        let epochs = grant.epochs();
+        let (first, last) = (epochs.first.to_string(), epochs.last.to_string());
+        let words = ["CLUSTER", "SYNCSLOTS", "FAILOVER-GRANTED", "EPOCHS", &first, &last];
+        let most = if self.takes_own_words { words.len() } else { 3 };
+        let words: Vec<&[u8]> = words.iter().take(most).map(|word| word.as_bytes()).collect();
+        self.send_command(&words)
     }
 
     /// Holds the writers, unless the data to send are others than those of the snapshot by now; no

@@ -10,6 +10,7 @@ mod entry_words;
 mod export;
 mod export_queue;
 mod figures;
+mod grant;
 mod import;
 mod slot_stream;
 

@@ -305,7 +305,7 @@ fn whole_move_beside(server: &Server, order: &AdminCommand) -> Option<Refusal> {
         AdminCommand::AddSlots(these) | AdminCommand::DelSlots(these) => {
             !slots.and(these).is_empty()
         }
-        AdminCommand::FlushSlots(_) => true,
+        AdminCommand::FlushSlots(_) | AdminCommand::Reset { .. } => true,
         _ => false,
     };
     let running = server.cluster.moves.running();

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cluster::{AdminCommand, Cluster, NodeId, SlotSet};
+use cluster::{AdminCommand, ClaimEpochs, Cluster, EPOCH_MAX, NodeId, SlotSet};
 use commands::arguments::is;
 use commands::errors::SYNTAX;
 use config::settings::CLUSTER_MANUAL_FAILOVER_TIMEOUT;
@@ -74,12 +74,30 @@ pub(super) fn sync_slots(
         }
         _ => {
             advance(MoveState::FailoverRequested, MoveState::FailoverGranted)?;
+            let epochs = read_epochs(args)?;
             return Ok(Next::offload_with_locks(move |_, _, _| {
-                importing.as_any().downcast_ref().map_or(Ok(()), |import| claim(server, import))
+                let import = importing.as_any().downcast_ref();
+                import.map_or(Ok(()), |import| claim(server, import, epochs))
             }));
         }
     }
     Ok(Next::Done)
+}
+
+/// The epochs that a source of Apus names: `EPOCHS first last`.
+fn read_epochs(args: Args<'_>) -> Result<Option<ClaimEpochs>, Refusal> {
+    if args.len() == 3 {
+        return Ok(None);
+    }
+    let number = |index: usize| {
+        let number = args.get(index).and_then(base::number::parse_i64);
+        let number = number.and_then(|number| u64::try_from(number).ok());
+        number.filter(|epoch| *epoch <= EPOCH_MAX).ok_or(SYNTAX)
+    };
+    if args.len() != 6 || !is(&args[3], "EPOCHS") {
+        return Err(SYNTAX);
+    }
+    Ok(Some(ClaimEpochs { first: number(4)?, last: number(5)? }))
 }
 
 fn reply_word(reply: &mut Reply<'_>, word: &str) {
@@ -159,7 +177,11 @@ fn check(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
 }
 
 /// Takes the slots, unless the source may go on writing to them by now.
-fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
+fn claim(
+    server: &'static Server,
+    import: &SlotImport,
+    epochs: Option<ClaimEpochs>,
+) -> Result<(), Refusal> {
     const LATE: Refusal = Refusal::error("ERR The pause of the source may be over");
     const UNSAFE: Refusal = Refusal::error("ERR The log has not taken all that came");
     point_in_claim(ClaimPlace::Look);
@@ -176,7 +198,7 @@ fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
         return Err(LATE);
     }
     let MoveJob { slots, source, .. } = &*import.job;
-    let order = AdminCommand::Claim { slots: slots.clone(), from: *source };
+    let order = AdminCommand::Claim { slots: slots.clone(), from: *source, epochs };
     point_in_claim(ClaimPlace::Order);
     let done = server.cluster.order(server, &order, World::Stopped);
     done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
