@@ -342,11 +342,16 @@ mod tests {
         let strict = table();
         let lenient = SlotMap { allows_cross_slot: true, ..table() };
         let said = |table: &SlotMap, slots: &[u16]| {
-            let refusal = table.refuse_several(SlotQuery::default(), slots)?;
+            let query = SlotQuery { slot: slots[0], ..SlotQuery::default() };
+            let refusal = table.refuse_several(query, slots)?;
             Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
         };
         let cross = "CROSSSLOT Keys in request don't hash to the same slot";
         assert_eq!(said(&strict, &[1, 3]).unwrap(), cross);
+        let nobodys = (0..).find(|slot| strict.owner(*slot).is_none()).unwrap();
+        let down = "CLUSTERDOWN Hash slot not served";
+        assert_eq!(said(&strict, &[nobodys, 1]).unwrap(), down);
+        assert_eq!(said(&strict, &[1, nobodys]).unwrap(), cross);
         assert_eq!(said(&lenient, &[1, 3]), None);
         assert_eq!(said(&lenient, &[1, 2]).unwrap(), cross);
         assert_eq!(said(&lenient, &[2, 1]).unwrap(), cross);
