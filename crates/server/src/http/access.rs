@@ -5,13 +5,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use acl::User;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::settings::PROTECTED_MODE;
+use engine::admission::delayed_login::DelayedLogin;
 use engine::clients::registry::Peer;
 use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, StatusCode};
@@ -75,16 +74,15 @@ pub(super) fn authenticate(
     })
 }
 
-/// By how much the answer to a request with a password is late, as others from there have failed.
-pub(super) fn delay(server: &HttpState, peer: SocketAddr, headers: &HeaderMap) -> Option<Duration> {
-    headers.get(AUTHORIZATION)?;
-    let delay = server.access.auth_failures.delay(
-        &server.config,
-        Peer::Tcp(peer.into()),
-        now_us(server),
-    )?;
-    server.observed.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
-    Some(delay)
+/// Waits until the password of a request may be looked at, if others from there have failed.
+pub(super) async fn await_login(server: &HttpState, peer: SocketAddr, headers: &HeaderMap) {
+    if !headers.contains_key(AUTHORIZATION) {
+        return;
+    }
+    let Some(login) = DelayedLogin::begin(server, Peer::Tcp(peer.into())) else { return };
+    while let Some(left) = login.time_left(server) {
+        tokio::time::sleep(left).await;
+    }
 }
 
 fn now_us(server: &HttpState) -> i64 {

@@ -266,18 +266,13 @@ async fn serve(
     let _ = tokio::time::timeout(LIFE_MOST, connection).await;
 }
 
-/// Answers a request, late where others from there have guessed at passwords.
+/// Answers a request, once its password may be looked at.
 async fn answer_in_time(
     server: &'static HttpState,
     peer: SocketAddr,
     request: Request<Incoming>,
     answer: impl AsyncFnOnce(Request<Incoming>) -> HttpResponse,
 ) -> Result<HttpResponse, Infallible> {
-    // Whether the answer is late must not depend on whether the password is right.
-    let delay = access::delay(server, peer, request.headers());
-    let response = answer(request).await;
-    if let Some(delay) = delay {
-        tokio::time::sleep(delay).await;
-    }
-    Ok(response)
+    access::await_login(server, peer, request.headers()).await;
+    Ok(answer(request).await)
 }
