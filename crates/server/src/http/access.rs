@@ -1,7 +1,7 @@
 //! The right to ask: that of a user of ACL, by name and password, or of the default user.
 //!
-//! Invariants: a figure is shown to no user that may not run INFO; a password that is wrong counts
-//! as one that AUTH was given.
+//! Invariants: a figure is shown to no user that may not run INFO; protected mode is asked of each
+//! request, whatever its headers say; a password that is wrong counts as one that AUTH was given.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use config::settings::PROTECTED_MODE;
 use engine::admission::delayed_login::DelayedLogin;
 use engine::clients::registry::Peer;
+use engine::session::needs_password;
 use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, StatusCode};
 use proto::OwnedArgs;
@@ -67,9 +68,18 @@ pub(super) fn authenticate(
     peer: SocketAddr,
     headers: &HeaderMap,
 ) -> Result<Arc<User>, StatusCode> {
-    let Some(value) = headers.get(AUTHORIZATION) else { return unnamed(server, peer) };
+    // As on the other ports: where a stranger's command would need no password, a header with one
+    // makes the stranger no less of one.
+    let is_near = peer.ip().to_canonical().is_loopback();
+    if !is_near && server.config.get(PROTECTED_MODE) && !needs_password(server) {
+        return Err(StatusCode::FORBIDDEN);
+    }
+    let Some(value) = headers.get(AUTHORIZATION) else {
+        return server.access.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED);
+    };
     named(server, value.as_bytes()).ok_or_else(|| {
-        server.access.auth_failures.note_failure(Peer::Tcp(peer.into()), now_us(server));
+        let now_us = server.keyspace.clock().monotonic_us();
+        server.access.auth_failures.note_failure(Peer::Tcp(peer.into()), now_us);
         StatusCode::UNAUTHORIZED
     })
 }
@@ -82,20 +92,6 @@ pub(super) async fn await_login(server: &HttpState, peer: SocketAddr, headers: &
     let Some(login) = DelayedLogin::begin(server, Peer::Tcp(peer.into())) else { return };
     while let Some(left) = login.time_left(server) {
         tokio::time::sleep(left).await;
-    }
-}
-
-fn now_us(server: &HttpState) -> i64 {
-    server.keyspace.clock().monotonic_us()
-}
-
-/// The default user, for a request without a name.
-fn unnamed(server: &HttpState, peer: SocketAddr) -> Result<Arc<User>, StatusCode> {
-    let is_near = peer.ip().to_canonical().is_loopback();
-    let user = server.access.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED)?;
-    match is_near || !server.config.get(PROTECTED_MODE) {
-        true => Ok(user),
-        false => Err(StatusCode::FORBIDDEN),
     }
 }
 

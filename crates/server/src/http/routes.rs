@@ -54,8 +54,8 @@ fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) ->
     if let Some(why) = origin::refusal_of_other_site(request.headers()) {
         return text(StatusCode::FORBIDDEN, PLAIN, format!("{why}\n"));
     }
-    let is_told_names = origin::may_be_told_names(request.headers());
     guarded(server, peer, request, |user| {
+        let is_told_names = origin::may_be_told_names(request.headers(), user);
         let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
         let format = metrics::Format::of(accepts.unwrap_or_default());
         let keys = is_told_names && access::may_read_names(server, user);

@@ -53,8 +53,9 @@ async fn answer_or_fail(
     request: Request<Incoming>,
 ) -> Result<String, Failure> {
     let headers = request.headers();
-    if let Some(why) = origin::refusal(headers) {
-        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    let refuse = |why| Err(Failure::new(StatusCode::FORBIDDEN, why));
+    if let Some(why) = origin::refusal_of_other_site(headers) {
+        return refuse(why);
     }
     let user = access::authenticate(server, ends.0, headers).map_err(|status| {
         let why = match status {
@@ -63,6 +64,9 @@ async fn answer_or_fail(
         };
         Failure::new(status, why)
     })?;
+    if let Some(why) = origin::refusal_of_name(headers, &user) {
+        return refuse(why);
+    }
     if (path == "command") != (request.method() == Method::POST) {
         let why = "POST is for /api/command, and GET for all else.";
         return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, why));
