@@ -6,10 +6,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use acl::User;
+use acl::{DEFAULT_USER, User};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::settings::PROTECTED_MODE;
+use engine::admission::acl_check::{Login, verify_from};
 use engine::admission::delayed_login::DelayedLogin;
 use engine::clients::registry::Peer;
 use engine::session::needs_password;
@@ -21,9 +22,6 @@ use super::state::HttpState;
 use crate::control::server::info::INFO;
 use crate::control::server::key_stats::{self, KEYSTATS};
 use crate::control::server::quota::{self, QUOTA};
-
-/// The name of the default user, whose password may come without a name.
-const DEFAULT: &[u8] = b"default";
 
 /// The user of a request, which may read what INFO tells; if that may not be, the status that says
 /// so.
@@ -75,13 +73,15 @@ pub(super) fn authenticate(
         return Err(StatusCode::FORBIDDEN);
     }
     let Some(value) = headers.get(AUTHORIZATION) else {
-        return server.access.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED);
+        return server.access.users.authenticate(DEFAULT_USER, b"").ok_or(StatusCode::UNAUTHORIZED);
     };
-    named(server, value.as_bytes()).ok_or_else(|| {
-        let now_us = server.keyspace.clock().monotonic_us();
-        server.access.auth_failures.note_failure(Peer::Tcp(peer.into()), now_us);
-        StatusCode::UNAUTHORIZED
-    })
+    // What cannot be read is a guess like any other.
+    let (name, password) = credentials(value.as_bytes()).unwrap_or_default();
+    let (context, word) = (acl::Context::TopLevel, b"AUTH");
+    let login = Login { context, word, name: &name, password: &password };
+    let describe = || format!("addr={peer} cmd=http");
+    verify_from(server, Peer::Tcp(peer.into()), login, describe)
+        .map_err(|_| StatusCode::UNAUTHORIZED)
 }
 
 /// Waits until the password of a request may be looked at, if others from there have failed.
@@ -95,19 +95,18 @@ pub(super) async fn await_login(server: &HttpState, peer: SocketAddr, headers: &
     }
 }
 
-/// The user of a header: `Basic` with name and password, or `Bearer` with a password.
-fn named(server: &HttpState, value: &[u8]) -> Option<Arc<User>> {
+/// The name and the password of a header: `Basic` with both, or `Bearer` with a password.
+fn credentials(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let text = std::str::from_utf8(value).ok()?;
     let (scheme, given) = text.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
-        return server.access.users.authenticate(DEFAULT, given.trim().as_bytes());
+        return Some((DEFAULT_USER.to_vec(), given.trim().as_bytes().to_vec()));
     }
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
     }
     let decoded = STANDARD.decode(given.trim()).ok()?;
     let at = decoded.iter().position(|byte| *byte == b':')?;
-    let (name, password) = (&decoded[..at], &decoded[at + 1..]);
-    let name = if name.is_empty() { DEFAULT } else { name };
-    server.access.users.authenticate(name, password)
+    let name = if at == 0 { DEFAULT_USER } else { &decoded[..at] };
+    Some((name.to_vec(), decoded[at + 1..].to_vec()))
 }
