@@ -86,12 +86,9 @@ pub(super) struct CommandSession {
 }
 
 impl CommandSession {
-    /// Opens a session in a database.
-    pub(super) fn open(caller: &Caller, database: usize) -> Result<Self, Failure> {
+    /// Opens a session.
+    pub(super) fn open(caller: &Caller) -> Result<Self, Failure> {
         let server = caller.server;
-        if database >= server.keyspace.database_count() {
-            return Err(Failure::of_caller("There is no such database."));
-        }
         let is_local = caller.peer.ip().to_canonical().is_loopback();
         if !has_room(server, is_local) {
             let why = "ERR max number of clients reached";
@@ -107,7 +104,6 @@ impl CommandSession {
         caller.opened().push(client.id);
         let mut session = Session::new(client, Some(Arc::clone(&caller.user)), is_local);
         session.set_protocol(Resp::Three);
-        session.select(database);
         // To look at a key is not to use it.
         session.no_touch = true;
         let moving = Moving::fresh(RawStream::Unix(other), session);

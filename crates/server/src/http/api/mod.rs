@@ -104,10 +104,16 @@ async fn respond(
     }
 }
 
-/// The database that a query names.
-fn database(query: &Query) -> Result<usize, Failure> {
-    let number = query.number("db", 0).map_err(Failure::of_caller)?;
-    usize::try_from(number).map_err(|_| Failure::of_caller("There is no such database."))
+/// Opens a session in the database that a query names, by the command and with the right that this
+/// takes.
+async fn open(caller: &Caller, query: &Query) -> Result<CommandSession, Failure> {
+    let database = query.number("db", 0).map_err(Failure::of_caller)?;
+    let mut session = CommandSession::open(caller)?;
+    if database != 0 {
+        let select = words(caller.server, [b"SELECT", database.to_string().as_bytes()])?;
+        accepted(session.run(&[select]).await?.pop().unwrap_or(Value::Null))?;
+    }
+    Ok(session)
 }
 
 /// A request by the names that commands were declared by, whatever clients call them.
@@ -124,7 +130,7 @@ fn words<const N: usize>(server: &HttpState, words: [&[u8]; N]) -> Result<Words,
 
 /// Runs one request in a session of its own; an error of the command is the answer.
 async fn run(caller: &Caller, request: Words) -> Result<Value, Failure> {
-    let mut session = CommandSession::open(caller, 0)?;
+    let mut session = CommandSession::open(caller)?;
     let reply = session.run(&[request]).await?.pop().unwrap_or(Value::Null);
     accepted(reply)
 }
