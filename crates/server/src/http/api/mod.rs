@@ -21,7 +21,7 @@ use proto::value::Value;
 
 use super::command_session::{Caller, CommandSession, Words};
 use super::query::Query;
-use super::response::{Failure, HttpResponse, JSON, text, with};
+use super::response::{Answer, Failure, JSON, text, with};
 use super::{access, json, origin};
 use crate::http::HttpState;
 
@@ -35,7 +35,7 @@ pub(super) async fn answer(
     ends: (SocketAddr, SocketAddr),
     path: &str,
     request: Request<Incoming>,
-) -> HttpResponse {
+) -> Answer {
     match answer_or_fail(server, ends, path, request).await {
         Ok(body) => text(StatusCode::OK, JSON, body),
         Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
@@ -106,7 +106,7 @@ async fn respond(
 
 /// Opens a session in the database that a query names, by the command and with the right that this
 /// takes.
-async fn open(caller: &Caller, query: &Query) -> Result<CommandSession, Failure> {
+async fn open<'c>(caller: &'c Caller, query: &Query) -> Result<CommandSession<'c>, Failure> {
     let database = query.number("db", 0).map_err(Failure::of_caller)?;
     let mut session = CommandSession::open(caller)?;
     if database != 0 {
