@@ -38,6 +38,22 @@ fn of_names(line: &str, count: usize, name: impl Fn(usize) -> String) -> Vec<Str
 }
 
 #[test]
+fn a_long_script_is_compiled_elsewhere() {
+    let server = start();
+    let mut client = server.client();
+    let script = |comment: usize| format!("--{}\nreturn 7", "x".repeat(comment));
+    for (comment, is_long) in [(100, false), (1_000_000, true)] {
+        let (has_left, digest) = leaves(&mut client, &["SCRIPT", "LOAD", &script(comment)]);
+        assert_eq!(has_left, is_long, "{comment}");
+        let digest = digest.trim().trim_matches('"').to_owned();
+        assert_eq!(client.call(&["EVALSHA", &digest, "0"]), Value::Integer(7));
+    }
+    let wrong = "x".repeat(100_000) + " = (";
+    let (has_left, refusal) = leaves(&mut client, &["SCRIPT", "LOAD", &wrong]);
+    assert!(has_left && refusal.contains("Error compiling script"), "{refusal}");
+}
+
+#[test]
 fn control_commands_of_very_many_names_leave_their_worker_and_reply_the_same() {
     let server = start();
     let mut client = server.client();

@@ -91,6 +91,30 @@ fn who_does_not_say_in_time_who_it_is_is_closed() {
     assert_eq!(admin.figure("client_unauthenticated_disconnections"), before);
 }
 
+/// The time to log in counts from when a client began to have to.
+#[test]
+fn who_has_to_log_in_again_has_the_same_time_for_it() {
+    let server = Server::start(&["--requirepass", "secret", "--unauthenticated-timeout", "5"]);
+    let (mut admin, mut pooled) = (server.client(), server.client());
+    for client in [&mut admin, &mut pooled] {
+        assert_eq!(client.call(&["AUTH", "secret"]), ok());
+    }
+    let mut early = server.client();
+    assert_eq!(admin.call(&["CONFIG", "SET", "requirepass", ""]), ok());
+    assert_eq!(early.call(&["PING"]), Value::Simple("PONG".into()));
+    // Both are older than the timeout then.
+    std::thread::sleep(Duration::from_millis(6500));
+    assert_eq!(admin.call(&["CONFIG", "SET", "requirepass", "secret"]), ok());
+    assert_eq!(pooled.call(&["RESET"]), Value::Simple("RESET".into()));
+    // The clock that closes strangers has come round.
+    std::thread::sleep(Duration::from_millis(2500));
+    for client in [&mut early, &mut pooled] {
+        assert_eq!(client.call(&["AUTH", "secret"]), ok());
+    }
+    assert_eq!(pooled.call(&["RESET"]), Value::Simple("RESET".into()));
+    eventually("who does not use it is closed", || pooled.is_closed());
+}
+
 /// H89: attempts from there, right or wrong, are answered late; nobody else is, and nobody is shut
 /// out.
 #[test]

@@ -346,7 +346,6 @@ fn who_waits_for_what_is_taken_away_waits_no_longer() {
     check(&mut bob, "> PING\nPONG");
 }
 
-/// A request of many keys begins to wait away from its worker.
 #[test]
 fn what_is_taken_away_before_a_wait_begins_is_not_waited_for() {
     let server = Server::start(&["--enable-debug-command", "local"]);

@@ -33,6 +33,7 @@ const IDLE_PAUSE: Duration = Duration::from_secs(1);
 /// Runs for ever.
 pub(crate) async fn run(server: &'static Server) {
     let (mut commands, mut next_round, mut garbage) = (0, 0, 0);
+    let mut login_duty = LoginDuty::default();
     let (mut key_looks, mut windows) = (KeyStatsSchedule::default(), BaselineWindows::default());
     loop {
         let now_us = server.keyspace.clock().monotonic_us();
@@ -51,7 +52,7 @@ pub(crate) async fn run(server: &'static Server) {
                 .peak
                 .record(server.memory.budget.used_exactly(), server.keyspace.clock().now_ms());
             close_idle_clients(server);
-            close_strangers(server);
+            login_duty.close_strangers(server);
         }
         let wakes = PendingWakes::default();
         client_eviction::fit(server, &wakes);
@@ -129,20 +130,39 @@ fn close_idle_clients(server: &Server) {
     server.mailboxes.wake(&wakes);
 }
 
-/// Closes clients that have to log in and have not for `unauthenticated-timeout` seconds.
-fn close_strangers(server: &Server) {
-    let timeout = i64::from(server.config.get(UNAUTHENTICATED_TIMEOUT)) * 1000;
-    if timeout == 0 || !needs_password(server) {
-        return;
-    }
-    let (now, wakes) = (server.keyspace.clock().now_ms(), PendingWakes::default());
-    for client in server.clients.all() {
-        let is_late = client.has_flag(client_flags::STRANGER) && now - client.created > timeout;
-        if is_late && server.mailboxes.signal(&client, Signal::Kill, &wakes) {
-            server.observed.stats.unauthenticated_disconnections.fetch_add(1, Ordering::Relaxed);
+/// Since when clients have to log in, if they do.
+#[derive(Default)]
+struct LoginDuty(Option<UnixMillis>);
+
+impl LoginDuty {
+    /// Closes clients that have to log in and have not for `unauthenticated-timeout` seconds: from
+    /// when they came, RESET took their user from them, or a password was asked for, whichever was
+    /// last.
+    fn close_strangers(&mut self, server: &Server) {
+        let now = server.keyspace.clock().now_ms();
+        if !needs_password(server) {
+            self.0 = None;
+            return;
         }
+        let asked = *self.0.get_or_insert(now);
+        let timeout = i64::from(server.config.get(UNAUTHENTICATED_TIMEOUT)) * 1000;
+        if timeout == 0 {
+            return;
+        }
+        let wakes = PendingWakes::default();
+        for client in server.clients.all() {
+            if !client.has_flag(client_flags::STRANGER) {
+                continue;
+            }
+            let forgotten = client.names().forgotten_at;
+            let is_late = now - client.created.max(forgotten).max(asked) > timeout;
+            if is_late && server.mailboxes.signal(&client, Signal::Kill, &wakes) {
+                let closed = &server.observed.stats.unauthenticated_disconnections;
+                closed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        server.mailboxes.wake(&wakes);
     }
-    server.mailboxes.wake(&wakes);
 }
 
 /// A client that waits, watches, listens or is held up is not idle, nor is one whose command takes

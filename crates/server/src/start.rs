@@ -231,7 +231,7 @@ fn begin_sentinel(server: &'static Server) -> Result<RunningSentinel, String> {
 /// What the port of HTTP is given to read.
 pub(crate) fn http_state(server: &'static Server) -> HttpState {
     let info = Box::new(move || info::everything(server));
-    HttpState { network: server, links: &server.links, info }
+    HttpState::new(server, &server.links, info)
 }
 
 /// Makes the server a node of a cluster, where it is to be one.

@@ -85,7 +85,8 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         what: "connections that have not authenticated",
-        bound: "a time since they came; 10 arguments of 16 KB a request, 1 MB that waits",
+        bound: "a time since they came, RESET, or a password was asked for; 10 arguments of 16 KB a \
+                request, 1 MB that waits",
         directives: &["unauthenticated-timeout"],
         seen: "the end; `ERR Protocol error: unauthenticated bulk length` and its kin",
         counters: &[
@@ -95,10 +96,12 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         what: "connections of HTTP",
-        bound: "64: for one more the one goes that has asked for nothing for the longest time; ten \
-                seconds for the head of a request, five minutes in all",
+        bound: "64: for one more one goes that has not asked, is answered, or at last is being \
+                served; ten seconds for the head of a request or for a piece of an answer, five \
+                minutes in all; 8 MB of JSON an answer, 32 MB all above 256 KB that are made or \
+                not read",
         directives: &["http-port"],
-        seen: "the end",
+        seen: "the end; 413 or 503",
         counters: &["used_memory"],
     },
     Limit {
@@ -124,8 +127,8 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         what: "attempts to log in",
-        bound: "from an address from which many failed all are answered late, up to that delay, by \
-                each way in",
+        bound: "from an address from which many failed all wait before their password is looked \
+                at, up to that delay, by each way in",
         directives: &["failed-auth-delay"],
         seen: "the answer later",
         counters: &["delayed_logins", "acl_access_denied_auth"],

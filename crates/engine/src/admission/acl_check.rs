@@ -13,7 +13,7 @@ use proto::Args;
 
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::PendingWakes;
-use crate::clients::registry::{Client, Signal, client_flags};
+use crate::clients::registry::{Client, Peer, Signal, client_flags};
 use crate::observe::pubsub::Subscriptions;
 use crate::runtime::failpoint;
 use crate::session::Session;
@@ -59,21 +59,6 @@ pub(crate) fn is_denied_quietly(
         return Some(NO_AUTH);
     }
     subject.refuse_pattern(request)
-}
-
-/// Notes in ACL LOG what was denied.
-pub(crate) fn log_denial(
-    server: &Shared,
-    reason: Reason,
-    context: Context,
-    object: &[u8],
-    user: &[u8],
-    client: &Client,
-) {
-    let now = server.keyspace.clock().now_ms();
-    let client = describe(server, client, now);
-    let limit = server.config.get(ACLLOG_MAX_LEN);
-    server.access.acl_log.record(Event { reason, context, object, user, client }, now, limit);
 }
 
 /// Has the clients of users that were changed or removed look at what they may still do; `own` has
@@ -142,13 +127,24 @@ pub struct Login<'a> {
 
 /// The user of this name, if this is its password; another password is noted in ACL LOG.
 pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<User>, Refusal> {
-    let Login { context, word, name, password } = login;
-    server.access.users.authenticate(name, password).ok_or_else(|| {
-        server
-            .access
-            .auth_failures
-            .note_failure(client.peer, server.keyspace.clock().monotonic_us());
-        log_denial(server, Reason::Auth, context, word, name, client);
+    let describe = || describe(server, client, server.keyspace.clock().now_ms());
+    verify_from(server, client.peer, login, describe)
+}
+
+/// The same, of somebody who is no client yet; `describe` says who that is where a client's line
+/// stands.
+pub fn verify_from(
+    server: &Shared,
+    peer: Peer,
+    login: Login<'_>,
+    describe: impl FnOnce() -> String,
+) -> Result<Arc<User>, Refusal> {
+    let Login { context, word: object, name: user, password } = login;
+    server.access.users.authenticate(user, password).ok_or_else(|| {
+        let clock = server.keyspace.clock();
+        server.access.auth_failures.note_failure(peer, clock.monotonic_us());
+        let event = Event { reason: Reason::Auth, context, object, user, client: describe() };
+        server.access.acl_log.record(event, clock.now_ms(), server.config.get(ACLLOG_MAX_LEN));
         WRONG_PASSWORD
     })
 }

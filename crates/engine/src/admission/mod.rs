@@ -3,6 +3,7 @@
 //! Invariant: a gate looks; what it refuses has changed nothing.
 
 pub mod acl_check;
+pub mod delayed_login;
 pub mod gates;
 pub mod password;
 pub(crate) mod quota;

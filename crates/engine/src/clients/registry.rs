@@ -144,6 +144,8 @@ pub struct ClientNames {
     /// `lib-ver` of CLIENT SETINFO.
     pub library_version: Box<[u8]>,
     pub(crate) user: Option<Box<[u8]>>,
+    /// When RESET took its user from the client; 0 if that never was.
+    pub forgotten_at: UnixMillis,
     /// What the client watches with: few have that, and they have a name as a rule.
     watch: Option<Arc<Watch>>,
     /// What the client takes beside its buffers, as long as it keeps them.

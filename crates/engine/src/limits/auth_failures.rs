@@ -1,7 +1,8 @@
-//! Guessing of passwords: attempts from an address that fails often are answered late, be the next
-//! attempt right or wrong.
+//! Guessing of passwords: attempts from an address that fails often wait before their password is
+//! looked at.
 //!
-//! All attempts from an address are late then, as those of others behind the same one, but by no
+//! The verdict is late, not only the answer: until the wait is over the server itself does not know
+//! it, so nothing that others see tells a right guess from a wrong one. All attempts from an address are late then, as those of others behind the same one, but by no
 //! more than `failed-auth-delay`: no client is shut out. A right password that was answered at once
 //! would tell a guesser not to wait for the others.
 //!
@@ -65,8 +66,20 @@ impl AuthFailures {
         all.insert(origin, Failures { count: (before + 1).min(MOST), at_us: now_us });
     }
 
-    /// By how much the answer to an attempt from there is late.
-    pub fn delay(&self, config: &Config, peer: Peer, now_us: i64) -> Option<Duration> {
+    /// How long an attempt from there waits still that has waited so long by now. What fails
+    /// meanwhile counts: many attempts at once are no way past the failures of each other.
+    pub fn time_left(
+        &self,
+        config: &Config,
+        peer: Peer,
+        (waited, now_us): (Duration, i64),
+    ) -> Option<Duration> {
+        let left = self.delay(config, peer, now_us)?.saturating_sub(waited);
+        Some(left).filter(|left| !left.is_zero())
+    }
+
+    /// How long an attempt from there waits in all.
+    fn delay(&self, config: &Config, peer: Peer, now_us: i64) -> Option<Duration> {
         let longest = Duration::from_millis(config.get(FAILED_AUTH_DELAY).into());
         let origin = origin_of(peer).filter(|_| !longest.is_zero())?;
         let all = self.0.lock().expect("nothing here panics");
@@ -121,6 +134,26 @@ mod tests {
         assert_eq!(delay(guesser, MOST * FORGOTTEN_US), None, "it is forgiven");
         config.put(b"failed-auth-delay", b"0");
         assert_eq!(auth_failures.delay(&config, guesser, 0), None);
+    }
+
+    #[test]
+    fn attempts_at_once_wait_for_the_failures_of_each_other() {
+        let (auth_failures, config) = (AuthFailures::default(), Config::new());
+        let guesser = peer("192.0.2.1:5");
+        (0..=FORGIVEN).for_each(|_| auth_failures.note_failure(guesser, 0));
+        let left = |now_us: i64| {
+            let waited = Duration::from_micros(now_us.unsigned_abs());
+            auth_failures.time_left(&config, guesser, (waited, now_us))
+        };
+        assert_eq!(left(0), Some(Duration::from_millis(100)));
+        assert_eq!(left(40_000), Some(Duration::from_millis(60)));
+        assert_eq!(left(100_000), None);
+        // Another one came first.
+        auth_failures.note_failure(guesser, 100_000);
+        assert_eq!(left(100_000), Some(Duration::from_millis(100)));
+        (0..MOST).for_each(|_| auth_failures.note_failure(guesser, 100_000));
+        assert_eq!(left(200_000), Some(Duration::from_millis(800)));
+        assert_eq!(left(1_000_000), None, "nobody waits for longer than the longest delay");
     }
 
     #[test]

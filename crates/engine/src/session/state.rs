@@ -153,8 +153,9 @@ impl Preface {
 impl Session {
     /// A session of this user, or of nobody yet.
     pub fn new(client: Arc<Client>, user: Option<Arc<User>>, is_local: bool) -> Self {
-        client.set_flag(client_flags::STRANGER, user.is_none());
-        Self { user, is_local, ..Self::blank(client) }
+        let mut session = Self { is_local, ..Self::blank(client) };
+        session.authenticate(user);
+        session
     }
 
     fn blank(client: Arc<Client>) -> Self {

@@ -123,7 +123,12 @@ impl StepContext<'_, '_> {
 
     /// The next part waits for a gate: its session looks again soon.
     pub fn wait_for_gate(&mut self) {
-        self.timer.wake_in(self.cx, GATE_LOOK);
+        self.wait_for(GATE_LOOK);
+    }
+
+    /// The next part waits for a time: its session looks again then, or before.
+    pub fn wait_for(&mut self, time: Duration) {
+        self.timer.wake_in(self.cx, time);
     }
 
     /// The next part waits for these locks.

@@ -12,7 +12,7 @@ pub(crate) mod cluster;
 pub(crate) mod connection;
 pub(crate) mod context;
 mod control_plane;
-mod delayed_reply;
+mod delayed_command;
 pub(crate) mod fieldsets;
 pub(crate) mod help;
 pub(crate) mod key_statistics;

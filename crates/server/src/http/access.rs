@@ -1,18 +1,19 @@
 //! The right to ask: that of a user of ACL, by name and password, or of the default user.
 //!
-//! Invariants: a figure is shown to no user that may not run INFO; a password that is wrong counts
-//! as one that AUTH was given.
+//! Invariants: a figure is shown to no user that may not run INFO; protected mode is asked of each
+//! request, whatever its headers say; a password that is wrong counts as one that AUTH was given.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use acl::User;
+use acl::{DEFAULT_USER, User};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::settings::PROTECTED_MODE;
+use engine::admission::acl_check::{Login, verify_from};
+use engine::admission::delayed_login::DelayedLogin;
 use engine::clients::registry::Peer;
+use engine::session::needs_password;
 use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, StatusCode};
 use proto::OwnedArgs;
@@ -21,9 +22,6 @@ use super::state::HttpState;
 use crate::control::server::info::INFO;
 use crate::control::server::key_stats::{self, KEYSTATS};
 use crate::control::server::quota::{self, QUOTA};
-
-/// The name of the default user, whose password may come without a name.
-const DEFAULT: &[u8] = b"default";
 
 /// The user of a request, which may read what INFO tells; if that may not be, the status that says
 /// so.
@@ -68,52 +66,47 @@ pub(super) fn authenticate(
     peer: SocketAddr,
     headers: &HeaderMap,
 ) -> Result<Arc<User>, StatusCode> {
-    let Some(value) = headers.get(AUTHORIZATION) else { return unnamed(server, peer) };
-    named(server, value.as_bytes()).ok_or_else(|| {
-        server.access.auth_failures.note_failure(Peer::Tcp(peer.into()), now_us(server));
-        StatusCode::UNAUTHORIZED
-    })
-}
-
-/// By how much the answer to a request with a password is late, as others from there have failed.
-pub(super) fn delay(server: &HttpState, peer: SocketAddr, headers: &HeaderMap) -> Option<Duration> {
-    headers.get(AUTHORIZATION)?;
-    let delay = server.access.auth_failures.delay(
-        &server.config,
-        Peer::Tcp(peer.into()),
-        now_us(server),
-    )?;
-    server.observed.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
-    Some(delay)
-}
-
-fn now_us(server: &HttpState) -> i64 {
-    server.keyspace.clock().monotonic_us()
-}
-
-/// The default user, for a request without a name.
-fn unnamed(server: &HttpState, peer: SocketAddr) -> Result<Arc<User>, StatusCode> {
+    // As on the other ports: where a stranger's command would need no password, a header with one
+    // makes the stranger no less of one.
     let is_near = peer.ip().to_canonical().is_loopback();
-    let user = server.access.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED)?;
-    match is_near || !server.config.get(PROTECTED_MODE) {
-        true => Ok(user),
-        false => Err(StatusCode::FORBIDDEN),
+    if !is_near && server.config.get(PROTECTED_MODE) && !needs_password(server) {
+        return Err(StatusCode::FORBIDDEN);
+    }
+    let Some(value) = headers.get(AUTHORIZATION) else {
+        return server.access.users.authenticate(DEFAULT_USER, b"").ok_or(StatusCode::UNAUTHORIZED);
+    };
+    // What cannot be read is a guess like any other.
+    let (name, password) = credentials(value.as_bytes()).unwrap_or_default();
+    let (context, word) = (acl::Context::TopLevel, b"AUTH");
+    let login = Login { context, word, name: &name, password: &password };
+    let describe = || format!("addr={peer} cmd=http");
+    verify_from(server, Peer::Tcp(peer.into()), login, describe)
+        .map_err(|_| StatusCode::UNAUTHORIZED)
+}
+
+/// Waits until the password of a request may be looked at, if others from there have failed.
+pub(super) async fn await_login(server: &HttpState, peer: SocketAddr, headers: &HeaderMap) {
+    if !headers.contains_key(AUTHORIZATION) {
+        return;
+    }
+    let Some(login) = DelayedLogin::begin(server, Peer::Tcp(peer.into())) else { return };
+    while let Some(left) = login.time_left(server) {
+        tokio::time::sleep(left).await;
     }
 }
 
-/// The user of a header: `Basic` with name and password, or `Bearer` with a password.
-fn named(server: &HttpState, value: &[u8]) -> Option<Arc<User>> {
+/// The name and the password of a header: `Basic` with both, or `Bearer` with a password.
+fn credentials(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let text = std::str::from_utf8(value).ok()?;
     let (scheme, given) = text.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
-        return server.access.users.authenticate(DEFAULT, given.trim().as_bytes());
+        return Some((DEFAULT_USER.to_vec(), given.trim().as_bytes().to_vec()));
     }
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
     }
     let decoded = STANDARD.decode(given.trim()).ok()?;
     let at = decoded.iter().position(|byte| *byte == b':')?;
-    let (name, password) = (&decoded[..at], &decoded[at + 1..]);
-    let name = if name.is_empty() { DEFAULT } else { name };
-    server.access.users.authenticate(name, password)
+    let name = if at == 0 { DEFAULT_USER } else { &decoded[..at] };
+    Some((name.to_vec(), decoded[at + 1..].to_vec()))
 }

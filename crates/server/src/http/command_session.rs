@@ -25,13 +25,15 @@ use proto::value::{ReplyLimits, ReplyParser, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
+use super::answer_memory::TakenBytes;
+use super::json;
 use super::response::Failure;
 use super::state::HttpState;
 use crate::net::connection::{Moving, RawStream};
 use crate::net::listeners::has_room;
 
-/// All replies of a session together.
-const BYTES_MOST: usize = 16 << 20;
+/// All replies of a session together, as the JSON that they become.
+const BYTES_MOST: usize = 8 << 20;
 
 /// All commands of a session together.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,6 +49,8 @@ pub(super) struct Caller {
     pub(super) user: Arc<User>,
     /// The clients that the sessions of this request are registered as.
     opened: Mutex<Vec<ClientId>>,
+    /// What the replies of these sessions take.
+    taken: Mutex<TakenBytes>,
 }
 
 impl Caller {
@@ -56,7 +60,8 @@ impl Caller {
         (peer, local): (SocketAddr, SocketAddr),
         user: Arc<User>,
     ) -> Self {
-        Self { server, peer, local, user, opened: Mutex::default() }
+        let taken = Mutex::new(server.answers.begin());
+        Self { server, peer, local, user, opened: Mutex::default(), taken }
     }
 
     /// Waits until the sessions of the request are over, so that the next request finds room.
@@ -70,6 +75,14 @@ impl Caller {
         }
     }
 
+    /// Takes memory for what has come of replies.
+    fn take(&self, bytes: usize) -> Result<(), Failure> {
+        let mut taken = self.taken.lock().expect("no critical section here panics");
+        let why = "Too many answers are made at once.";
+        let full = || Failure::new(StatusCode::SERVICE_UNAVAILABLE, why);
+        taken.take(bytes).then_some(()).ok_or_else(full)
+    }
+
     fn opened(&self) -> MutexGuard<'_, Vec<ClientId>> {
         self.opened.lock().expect("no critical section here panics")
     }
@@ -79,19 +92,17 @@ impl Caller {
 pub(super) type Words = Vec<Vec<u8>>;
 
 /// The session.
-pub(super) struct CommandSession {
+pub(super) struct CommandSession<'c> {
+    caller: &'c Caller,
     stream: UnixStream,
     parser: ReplyParser,
     room: usize,
 }
 
-impl CommandSession {
-    /// Opens a session in a database.
-    pub(super) fn open(caller: &Caller, database: usize) -> Result<Self, Failure> {
+impl<'c> CommandSession<'c> {
+    /// Opens a session.
+    pub(super) fn open(caller: &'c Caller) -> Result<Self, Failure> {
         let server = caller.server;
-        if database >= server.keyspace.database_count() {
-            return Err(Failure::of_caller("There is no such database."));
-        }
         let is_local = caller.peer.ip().to_canonical().is_loopback();
         if !has_room(server, is_local) {
             let why = "ERR max number of clients reached";
@@ -107,13 +118,12 @@ impl CommandSession {
         caller.opened().push(client.id);
         let mut session = Session::new(client, Some(Arc::clone(&caller.user)), is_local);
         session.set_protocol(Resp::Three);
-        session.select(database);
         // To look at a key is not to use it.
         session.no_touch = true;
         let moving = Moving::fresh(RawStream::Unix(other), session);
         server.worker_pool.hand_over(server, Box::new(moving));
         let limits = ReplyLimits { bulk: BYTES_MOST, elements: 1 << 20, depth: 32 };
-        Ok(Self { stream, parser: ReplyParser::new(limits), room: BYTES_MOST })
+        Ok(Self { caller, stream, parser: ReplyParser::new(limits), room: BYTES_MOST })
     }
 
     /// Runs requests in order.
@@ -129,7 +139,7 @@ impl CommandSession {
         for words in requests {
             encode_command(words.iter().map(Vec::as_slice), &mut bytes);
         }
-        let Self { stream, parser, room } = self;
+        let Self { caller, stream, parser, room } = self;
         let (mut reader, mut writer) = stream.split();
         let read = async {
             let mut replies = Vec::with_capacity(requests.len());
@@ -139,7 +149,9 @@ impl CommandSession {
                 if count == 0 {
                     return Err(gone());
                 }
-                *room = room.checked_sub(count).ok_or_else(too_much)?;
+                let bytes = json::bytes_for(&buffer[..count]);
+                *room = room.checked_sub(bytes).ok_or_else(too_much)?;
+                caller.take(bytes)?;
                 parser.feed(&buffer[..count]);
                 while let Some(value) = parser.next_reply().map_err(|_| too_much())? {
                     // A message, which answers nothing.
@@ -162,7 +174,7 @@ impl CommandSession {
 }
 
 fn too_much() -> Failure {
-    let why = format!("The reply is larger than {} MB.", BYTES_MOST >> 20);
+    let why = format!("The reply is larger than {} MB of JSON.", BYTES_MOST >> 20);
     Failure::new(StatusCode::PAYLOAD_TOO_LARGE, why)
 }
 

@@ -11,17 +11,40 @@ use proto::value::Value;
 
 /// A string of JSON.
 pub(super) fn quoted(text: &str) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            control if control < ' ' => quoted += &format!("\\u{:04x}", control as u32),
-            plain => quoted.push(plain),
+    let mut plain_from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..b' ' => "\\u00",
+            _ => continue,
+        };
+        quoted.push_str(&text[plain_from..at]);
+        quoted.push_str(escape);
+        if escape.len() > 2 {
+            quoted.extend([byte >> 4, byte & 15].map(|it| char::from(DIGITS[usize::from(it)])));
         }
+        plain_from = at + 1;
     }
+    quoted.push_str(&text[plain_from..]);
     quoted.push('"');
     quoted
+}
+
+/// How many bytes of JSON these bytes of a reply become, about.
+pub(super) fn bytes_for(reply: &[u8]) -> usize {
+    let more = reply.iter().map(|byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 1,
+        0..b' ' => 5,
+        _ => 0,
+    });
+    reply.len() + more.sum::<usize>()
 }
 
 /// Bytes of a client's.
@@ -95,13 +118,16 @@ fn joined(items: impl IntoIterator<Item = String>) -> String {
 mod tests {
     use proto::value::Value;
 
-    use super::{bytes, quoted, reply};
+    use super::{bytes, bytes_for, quoted, reply};
 
     #[test]
     fn strings_are_escaped() {
-        assert_eq!(quoted("a\"\\\n\u{1}\u{e9}"), "\"a\\\"\\\\\\u000a\\u0001\u{e9}\"");
+        assert_eq!(quoted("a\"\\\n\u{1}\u{1f}\u{e9}"), "\"a\\\"\\\\\\n\\u0001\\u001f\u{e9}\"");
         assert_eq!(bytes(b"</script>"), "\"</script>\"");
         assert_eq!(bytes(b"\xff\x00"), "{\"base64\":\"/wA=\"}");
+        for text in ["", "a\"\\\n\r\t\u{1}", "\u{1}\u{1f}", "\u{e9}"] {
+            assert_eq!(quoted(text).len(), bytes_for(text.as_bytes()) + 2, "{text:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The ports of HTTP, plain and encrypted, and their thread.
 //!
 //! Invariants: the ports are bound before the server says that it is ready; so many connections at
-//! most are open, each for a bounded time; beyond that number the one goes that has asked for
-//! nothing for the longest time, so clients that neither ask nor read keep nobody out.
+//! most are open, each for a bounded time; beyond that number one goes that has not asked yet, then
+//! one that has its answer, and only then one whose answer is made, of each the one that has asked
+//! for nothing for the longest time: so clients that neither ask nor read keep nobody out.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
 
+use super::patient_stream::PatientStream;
 use super::response::HttpResponse;
 use super::state::HttpState;
 use super::{access, routes};
@@ -36,24 +38,40 @@ use crate::net::listeners::bind_for;
 /// For one more, another goes.
 const CONNECTIONS_MOST: usize = 64;
 
-/// A request's head comes within this time, and a connection lives no longer than the second one.
+/// A request's head comes within this time, a client reads some of its answer within the second one,
+/// and a connection lives no longer than the third.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 const LIFE_MOST: Duration = Duration::from_secs(300);
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The connections that are open, by when they last asked for something: a number that grows.
+/// How far a connection is, the most dispensable first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Its client has asked for nothing.
+    New,
+    /// Its client has been answered, or is to be let in.
+    Waits,
+    /// An answer for it is made.
+    Served,
+}
+
+/// A place among the connections: how far, and a number that grows by when it last asked.
+type Place = (Stage, u64);
+
+/// The connections that are open.
 #[derive(Default)]
 struct OpenConnections {
-    tasks: RefCell<BTreeMap<u64, AbortHandle>>,
+    tasks: RefCell<BTreeMap<Place, AbortHandle>>,
     next: Cell<u64>,
 }
 
 /// One of them, until it is dropped.
 struct OpenConnection {
     all: Rc<OpenConnections>,
-    asked: Cell<u64>,
+    place: Cell<Place>,
 }
 
 impl OpenConnections {
@@ -62,8 +80,8 @@ impl OpenConnections {
         self: &Rc<Self>,
         serve: impl FnOnce(Rc<OpenConnection>) -> F,
     ) {
-        let number = self.number();
-        let connection = OpenConnection { all: Rc::clone(self), asked: Cell::new(number) };
+        let place = self.place(Stage::New);
+        let connection = OpenConnection { all: Rc::clone(self), place: Cell::new(place) };
         let task = spawn_local(serve(Rc::new(connection)));
         let mut tasks = self.tasks.borrow_mut();
         if tasks.len() >= CONNECTIONS_MOST
@@ -71,28 +89,44 @@ impl OpenConnections {
         {
             longest.abort();
         }
-        tasks.insert(number, task.abort_handle());
+        tasks.insert(place, task.abort_handle());
     }
 
-    fn number(&self) -> u64 {
-        self.next.replace(self.next.get() + 1)
+    fn place(&self, stage: Stage) -> Place {
+        (stage, self.next.replace(self.next.get() + 1))
     }
 }
 
 impl OpenConnection {
-    /// The client has asked for something.
-    fn note_request(&self) {
+    /// The connection is so far now.
+    fn note(&self, stage: Stage) {
         let mut tasks = self.all.tasks.borrow_mut();
-        let number = self.all.number();
-        if let Some(task) = tasks.remove(&self.asked.replace(number)) {
-            tasks.insert(number, task);
+        let place = self.all.place(stage);
+        if let Some(task) = tasks.remove(&self.place.replace(place)) {
+            tasks.insert(place, task);
         }
+    }
+
+    /// Answers a request, once its password may be looked at.
+    async fn answer(
+        &self,
+        server: &'static HttpState,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+        answer: impl AsyncFnOnce(Request<Incoming>) -> HttpResponse,
+    ) -> Result<HttpResponse, Infallible> {
+        self.note(Stage::Waits);
+        access::await_login(server, peer, request.headers()).await;
+        self.note(Stage::Served);
+        let response = answer(request).await;
+        self.note(Stage::Waits);
+        Ok(response)
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.all.tasks.borrow_mut().remove(&self.asked.get());
+        self.all.tasks.borrow_mut().remove(&self.place.get());
     }
 }
 
@@ -135,8 +169,21 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
             Err(error) => log_warning!(server.log, "Cannot serve HTTP: {}", plain(&error)),
         }
     };
-    let thread = std::thread::Builder::new().name("http".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(run).map(|_| ()).map_err(|error| format!("Cannot serve HTTP: {}", plain(&error)))
+    start_maker(server)
+        .and_then(|()| start_thread("http", run))
+        .map_err(|error| format!("Cannot serve HTTP: {}", plain(&error)))
+}
+
+/// Starts the thread on which answers are made that take long.
+fn start_maker(server: &'static HttpState) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let _ = server.maker.set(runtime.handle().clone());
+    start_thread("http-answers", move || runtime.block_on(std::future::pending()))
+}
+
+fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(run).map(|_| ())
 }
 
 async fn serve_all(
@@ -205,16 +252,12 @@ async fn serve_guest(
     let (reader, writer) = tokio::io::split(stream);
     let stream = tokio::io::join(input.chain(reader), writer);
     let service = service_fn(move |request| {
-        open.note_request();
-        answer_in_time(server, peer, request, async move |request| {
-            routes::answer_guest(server, peer, &request)
+        open.answer(server, peer, request, async move |request| {
+            routes::answer_guest(server, peer, request).await
         })
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection =
+        connection_builder().keep_alive(false).serve_connection(written_in_time(stream), service);
     let _ = tokio::time::timeout(LIFE_MOST, connection).await;
 }
 
@@ -253,31 +296,23 @@ async fn serve(
     ends: (SocketAddr, SocketAddr),
 ) {
     let service = service_fn(move |request| {
-        open.note_request();
-        answer_in_time(server, ends.0, request, async move |request| {
+        open.answer(server, ends.0, request, async move |request| {
             routes::answer(server, ends, request).await
         })
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection = connection_builder().serve_connection(written_in_time(stream), service);
     // A client that breaks off, or stays too long, is nobody's concern.
     let _ = tokio::time::timeout(LIFE_MOST, connection).await;
 }
 
-/// Answers a request, late where others from there have guessed at passwords.
-async fn answer_in_time(
-    server: &'static HttpState,
-    peer: SocketAddr,
-    request: Request<Incoming>,
-    answer: impl AsyncFnOnce(Request<Incoming>) -> HttpResponse,
-) -> Result<HttpResponse, Infallible> {
-    // Whether the answer is late must not depend on whether the password is right.
-    let delay = access::delay(server, peer, request.headers());
-    let response = answer(request).await;
-    if let Some(delay) = delay {
-        tokio::time::sleep(delay).await;
-    }
-    Ok(response)
+fn connection_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+    // An answer is written from where it lies: what is copied would be counted as gone.
+    builder.writev(true);
+    builder
+}
+
+fn written_in_time<S>(stream: S) -> TokioIo<PatientStream<S>> {
+    TokioIo::new(PatientStream::new(stream, WRITE_PATIENCE))
 }

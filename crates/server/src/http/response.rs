@@ -12,6 +12,10 @@ use hyper::{Response, StatusCode};
 
 use super::json;
 
+/// An answer as it is made.
+pub(super) type Answer = Response<Bytes>;
+
+/// An answer that leaves.
 pub(super) type HttpResponse = Response<Full<Bytes>>;
 
 pub(super) const PLAIN: &str = "text/plain; charset=utf-8";
@@ -35,14 +39,14 @@ impl Failure {
     }
 
     /// As an answer of the API.
-    pub(super) fn as_json(&self) -> HttpResponse {
+    pub(super) fn as_json(&self) -> Answer {
         text(self.status, JSON, json::object([("error", json::quoted(&self.why))]))
     }
 }
 
 /// An answer of this type.
-pub(super) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> HttpResponse {
-    let mut answer = Response::new(Full::new(body.into()));
+pub(super) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(body.into());
     *answer.status_mut() = status;
     for (name, value) in [
         (CONTENT_TYPE, kind),
@@ -57,11 +61,7 @@ pub(super) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes
 }
 
 /// The same with one more header.
-pub(super) fn with(
-    mut answer: HttpResponse,
-    name: HeaderName,
-    value: &'static str,
-) -> HttpResponse {
+pub(super) fn with(mut answer: Answer, name: HeaderName, value: &'static str) -> Answer {
     answer.headers_mut().insert(name, HeaderValue::from_static(value));
     answer
 }

@@ -1,6 +1,7 @@
 //! What each path answers.
 //!
-//! Invariant: there is one answer for each request; only commands of the API are waited for.
+//! Invariant: there is one answer for each request; what tells of health is made at once, and all
+//! that takes longer on another thread.
 
 use std::net::SocketAddr;
 
@@ -9,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ALLOW, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
 
-use super::response::{HttpResponse, PLAIN, text, with};
+use super::response::{Answer, HttpResponse, PLAIN, text, with};
 use super::state::HttpState;
 use super::{access, api, health, metrics, origin, page};
 
@@ -21,41 +22,58 @@ pub(super) async fn answer(
 ) -> HttpResponse {
     let path = request.uri().path().to_owned();
     if let Some(path) = path.strip_prefix("/api/") {
-        return api::answer(server, ends, path, request).await;
+        let path = path.to_owned();
+        let make = async move {
+            let answer = api::answer(server, ends, &path, request).await;
+            server.answers.admit(answer)
+        };
+        return server.make(make).await;
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let refusal = text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "GET or HEAD\n");
-        return with(refusal, ALLOW, "GET, HEAD");
+        return server.answers.admit(with(refusal, ALLOW, "GET, HEAD"));
     }
-    match &*path {
+    let answer = match &*path {
         "/healthz" => text(StatusCode::OK, PLAIN, "ok\n"),
         "/readyz" => ready(server),
-        "/metrics" => figures(server, ends.0, &request),
+        "/metrics" => return make_figures(server, ends.0, request).await,
         other => page::answer(other).unwrap_or_else(|| {
             let there = "There are /, /metrics, /healthz, /readyz and /api/....\n";
             text(StatusCode::NOT_FOUND, PLAIN, there)
         }),
-    }
+    };
+    server.answers.admit(answer)
 }
 
 /// The answer to a request that came in by the port of Redis, where there are only metrics.
-pub(super) fn answer_guest(
-    server: &HttpState,
+pub(super) async fn answer_guest(
+    server: &'static HttpState,
     peer: SocketAddr,
-    request: &Request<Incoming>,
+    request: Request<Incoming>,
 ) -> HttpResponse {
     match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => figures(server, peer, request),
-        _ => text(StatusCode::NOT_FOUND, PLAIN, "There is GET /metrics.\n"),
+        (&Method::GET, "/metrics") => make_figures(server, peer, request).await,
+        _ => {
+            let there = "There is GET /metrics.\n";
+            server.answers.admit(text(StatusCode::NOT_FOUND, PLAIN, there))
+        }
     }
 }
 
-fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) -> HttpResponse {
+async fn make_figures(
+    server: &'static HttpState,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> HttpResponse {
+    server.make(async move { server.answers.admit(figures(server, peer, &request)) }).await
+}
+
+fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) -> Answer {
     if let Some(why) = origin::refusal_of_other_site(request.headers()) {
         return text(StatusCode::FORBIDDEN, PLAIN, format!("{why}\n"));
     }
-    let is_told_names = origin::may_be_told_names(request.headers());
     guarded(server, peer, request, |user| {
+        let is_told_names = origin::may_be_told_names(request.headers(), user);
         let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
         let format = metrics::Format::of(accepts.unwrap_or_default());
         let keys = is_told_names && access::may_read_names(server, user);
@@ -65,7 +83,7 @@ fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) ->
     })
 }
 
-fn ready(server: &HttpState) -> HttpResponse {
+fn ready(server: &HttpState) -> Answer {
     match &health::reasons(server)[..] {
         [] => text(StatusCode::OK, PLAIN, "ok\n"),
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, reasons.join("\n") + "\n"),
@@ -76,8 +94,8 @@ fn guarded(
     server: &HttpState,
     peer: SocketAddr,
     request: &Request<Incoming>,
-    answer: impl FnOnce(&User) -> HttpResponse,
-) -> HttpResponse {
+    answer: impl FnOnce(&User) -> Answer,
+) -> Answer {
     match access::check(server, peer, request.headers()) {
         Ok(user) => answer(&user),
         Err(StatusCode::UNAUTHORIZED) => {

@@ -5,19 +5,14 @@
 //! Invariants: both are checked as AUTH checks them; before that nothing is executed and nothing
 //! told but the version; an attempt that failed leaves a client where it was.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
 use acl::DEFAULT_USER;
 use config::settings::MEMCACHED_USER;
 use engine::admission::acl_check::{Login, verify};
 use engine::session::Session;
 use engine::session::Step;
-use engine::table::command_table::CommandEntry;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::MemcachedServer;
-use super::command_map::CommandKind;
 use super::counters::Counter;
 use super::{MEMCACHED_VERSION, RequestContext, users};
 
@@ -34,32 +29,8 @@ pub(crate) fn is_authenticated(server: &MemcachedServer, session: &Session) -> b
 }
 
 /// Whether clients may log in: one that need not can still be another than the default user.
-fn offers_login(server: &MemcachedServer) -> bool {
+pub(super) fn offers_login(server: &MemcachedServer) -> bool {
     needs_login(server) || server.access.users.all().len() > 1
-}
-
-/// A login whose answer is late as others from there have failed: by how much, and the command that
-/// it counts as.
-#[cold]
-pub(crate) fn delay(
-    server: &'static MemcachedServer,
-    session: &Session,
-    request: &Request<'_>,
-) -> Option<(Duration, &'static CommandEntry)> {
-    let is_attempt = match &request.operation {
-        Operation::Authenticate { .. } => offers_login(server),
-        Operation::Store(store) => {
-            let is_text = matches!(request.form, Form::Text { .. });
-            is_text && store.mode == StoreMode::Set && !is_authenticated(server, session)
-        }
-        _ => false,
-    };
-    let now_us = server.keyspace.clock().monotonic_us();
-    let late = || server.access.auth_failures.delay(&server.config, session.client.peer, now_us);
-    let delay = is_attempt.then(late).flatten()?;
-    let entry = server.memcached.commands(server).entry(CommandKind::LogIn)?;
-    server.observed.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
-    Some((delay, entry))
 }
 
 /// Whether clients have to log in.
@@ -84,11 +55,7 @@ impl RequestContext<'_> {
             Operation::Store(Store { mode: StoreMode::Set, compare: None, value, .. })
                 if matches!(self.request.form, Form::Text { .. }) =>
             {
-                let response = self.log_in_by_text(value);
-                // A client that comes in is told so, whether it wants an answer or not.
-                let form = Form::Text { with_cas: false, quiet: false };
-                answer(self.out, &Request { form, ..*self.request }, response);
-                Step::Done
+                self.admit_by_text(value)
             }
             Operation::Refuse(refusal) if refusal.closes => {
                 self.respond(Response::Failed(Failure::Unauthenticated));
@@ -117,6 +84,15 @@ impl RequestContext<'_> {
             _ => Response::Failed(Failure::AuthenticationFailed),
         };
         self.respond(response)
+    }
+
+    /// Lets a client in by the value of a text, and tells it.
+    pub(super) fn admit_by_text(&mut self, token: &[u8]) -> Step {
+        let response = self.log_in_by_text(token);
+        // A client that comes in is told so, whether it wants an answer or not.
+        let form = Form::Text { with_cas: false, quiet: false };
+        answer(self.out, &Request { form, ..*self.request }, response);
+        Step::Done
     }
 
     /// Lets a client in by a name and a password, with blanks between and perhaps around them.

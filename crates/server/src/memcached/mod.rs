@@ -12,6 +12,7 @@ pub(crate) mod command_line;
 mod command_map;
 mod counters;
 mod crawler;
+mod delayed_login;
 mod details;
 pub(crate) mod events;
 mod flush;
@@ -43,7 +44,8 @@ use engine::lane::Lane;
 use engine::session::{Grant, MemcachedState, Session, Step};
 use engine::table::command_table::CommandEntry;
 
-pub(crate) use auth::{delay, is_authenticated, needs_login};
+pub(crate) use auth::{is_authenticated, needs_login};
+pub(crate) use delayed_login::delay_login;
 
 use body::RequestBody;
 use command_map::{CommandKind, CommandMap};

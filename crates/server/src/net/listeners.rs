@@ -67,8 +67,6 @@ pub(crate) struct Entrance {
 /// Where other threads find the listeners, and have them change.
 pub(crate) struct ListenerHandle {
     orders: mpsc::UnboundedSender<Order>,
-    /// Its runtime, for timers that are nobody's own.
-    pub(crate) runtime: tokio::runtime::Handle,
 }
 
 /// What the main thread is asked to do, with where it answers. The thread that asks waits, so one
@@ -157,8 +155,7 @@ impl Listeners {
     /// Follows changes of where to listen from now on.
     pub(crate) fn serve(self, server: &'static Network) {
         let (orders, receiver) = mpsc::unbounded_channel();
-        let runtime = tokio::runtime::Handle::current();
-        let first = server.listeners.set(ListenerHandle { orders, runtime }).is_ok();
+        let first = server.listeners.set(ListenerHandle { orders }).is_ok();
         assert!(first, "there is one main thread");
         tokio::spawn(self.redis.run(server, receiver));
     }

@@ -5,14 +5,11 @@
 use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use engine::clients::client_id::ClientId;
-use engine::journal::Seen;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::session::{AfterOffload, Executed, OffloadResult, Session, Suspension};
-use proto::{Output, ProtocolError};
-use tokio::sync::oneshot;
+use engine::session::Session;
+use proto::ProtocolError;
 
 use crate::memcached::MemcachedServer;
 use crate::net::connection::{Moving, RawStream};
@@ -85,27 +82,6 @@ impl Network {
             let input = moving.take_input();
             enter(moving.stream, input);
         }
-    }
-
-    /// Has an answer that is ready leave after a time, which counts as the command's own. A session
-    /// that is gone keeps no timer.
-    pub(crate) fn delay_reply(&self, time: Duration, output: Output, ran: Executed) -> Suspension {
-        let (mut sender, receiver) = oneshot::channel();
-        let listeners = self.listeners.get().expect("clients come by listeners");
-        listeners.runtime.spawn(async move {
-            let session_gone = sender.closed();
-            if tokio::time::timeout(time, session_gone).await.is_ok() {
-                return;
-            }
-            // The session may have gone in this moment.
-            let _ = sender.send(OffloadResult {
-                output,
-                seen: Seen::default(),
-                ran,
-                then: AfterOffload::Nothing,
-            });
-        });
-        Suspension::Offload(receiver)
     }
 
     /// Ends the books of a client whose session is over.

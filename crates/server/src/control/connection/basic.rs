@@ -213,6 +213,10 @@ fn begin_anew(server: &'static Shared, session: &mut Session) {
     session.select(0);
     session.set_protocol(Resp::Two);
     session.authenticate(Some(server.access.users.default_user()).filter(|user| user.is_open()));
+    if !session.is_authenticated() {
+        // Its time to log in begins anew.
+        session.client.names().forgotten_at = server.keyspace.clock().now_ms();
+    }
     session.no_touch = false;
     session.forget_fieldsets();
     session.reply_mode.reset();

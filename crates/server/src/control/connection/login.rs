@@ -1,9 +1,8 @@
 //! AUTH and HELLO: the client's user and its protocol.
 //!
 //! Invariants: how long a refusal takes says nothing about the password or about which users exist;
-//! a HELLO that fails leaves the protocol and the name as they were.
+//! an attempt that is delayed has no effect before its time; a HELLO that fails leaves the protocol and the name as they were.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use acl::DEFAULT_USER;
@@ -14,6 +13,7 @@ use commands::errors::{SYNTAX, showing};
 use config::Profile;
 use config::settings::HELLO_SERVER_NAME;
 use engine::admission::acl_check::{Login, verify};
+use engine::admission::delayed_login::DelayedLogin;
 use engine::runtime::version;
 use engine::session::Session;
 use keyspace::Refusal;
@@ -22,7 +22,7 @@ use proto::{Args, Reply, Resp};
 use super::flags::AT_ANY_TIME;
 use super::names::checked_client_name;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::control::delayed_reply::delay_reply;
+use crate::control::delayed_command::{TimeLeft, run_later};
 use crate::server::Server;
 
 const NO_PASSWORD_SET: Refusal = Refusal::error(
@@ -46,6 +46,9 @@ const DELAYED_IN_EXEC: Refusal = Refusal::error(
 
 const UNKNOWN_VERSION: Refusal = Refusal::error("NOPROTO unsupported protocol version");
 
+/// What is booked of the wait of a login: it is no work, of which a user has a quota.
+const UNBOOKED: Duration = Duration::ZERO;
+
 pub(super) const AUTH: ControlCommand = Command {
     spec: Spec {
         name: "AUTH",
@@ -66,7 +69,7 @@ pub(super) const AUTH: ControlCommand = Command {
 
 fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     match delay(context)? {
-        Some(time) => delay_reply(context, args, time, auth_now),
+        Some(time_left) => Ok(run_later(context, args, (UNBOOKED, time_left), auth_now)),
         None => auth_now(context, args, reply),
     }
 }
@@ -125,7 +128,7 @@ fn hello(
     let logs_in = args.iter().skip(2).any(|word| is(word, "AUTH"));
     let delay = if logs_in { delay(context)? } else { None };
     match delay {
-        Some(time) => delay_reply(context, args, time, hello_now),
+        Some(time_left) => Ok(run_later(context, args, (UNBOOKED, time_left), hello_now)),
         None => hello_now(context, args, reply),
     }
 }
@@ -214,19 +217,16 @@ impl<'a> HelloOptions<'a> {
     }
 }
 
-/// By how much an attempt to log in is answered late, as others from there have failed. A
-/// transaction, which holds locks, is not kept waiting: its attempt is refused, whatever the
-/// password.
-fn delay(context: &mut Context<'_>) -> Result<Option<Duration>, Refusal> {
+/// How long an attempt to log in waits, as others from there have failed. A transaction, which holds
+/// locks, is not kept waiting: its attempt is refused, whatever the password.
+fn delay(context: &mut Context<'_>) -> Result<Option<TimeLeft>, Refusal> {
     let server = context.server;
     let Ok(session) = context.session() else { return Ok(None) };
-    let peer = session.client.peer;
-    let now_us = server.keyspace.clock().monotonic_us();
-    let Some(delay) = server.access.auth_failures.delay(&server.config, peer, now_us) else {
-        return Ok(None);
-    };
-    server.observed.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
-    if context.unit.is_some() { Err(DELAYED_IN_EXEC) } else { Ok(Some(delay)) }
+    let Some(login) = DelayedLogin::begin(server, session.client.peer) else { return Ok(None) };
+    if context.unit.is_some() {
+        return Err(DELAYED_IN_EXEC);
+    }
+    Ok(Some(Box::new(move |server| login.time_left(server))))
 }
 
 /// Makes a session that of a user, if this is the user's password.

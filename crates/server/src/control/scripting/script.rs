@@ -13,6 +13,7 @@ use script::{Program, Sha1};
 
 use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container};
+use crate::server::Server;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];
@@ -20,6 +21,9 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];
 const FLUSH_MODE: Refusal = Refusal::error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
 const DEBUG_MODE: Refusal = Refusal::error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
 const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script.");
+
+/// The longest text that a worker compiles, which takes it half a millisecond.
+const WORKER_SOURCE: usize = 64 << 10;
 
 /// What the subcommands have in common.
 const COMMON: Spec = Spec {
@@ -168,14 +172,22 @@ const LOAD: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        let program = Program::parse(&args[2]).map_err(refusal)?;
         let server = context.server;
-        with_interpreter(server, |interpreter| interpreter.check(&program)).map_err(refusal)?;
-        reply.bulk(program.sha1().hex().as_bytes());
-        context.server.scripts.cache.load(program);
+        if args[2].len() > WORKER_SOURCE {
+            return Ok(Next::offload(move |_, args, reply| load(server, args, reply)));
+        }
+        load(server, args, reply)?;
         Ok(Next::Done)
     },
 };
+
+fn load(server: &Server, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let program = Program::parse(&args[2]).map_err(refusal)?;
+    with_interpreter(server, |interpreter| interpreter.check(&program)).map_err(refusal)?;
+    reply.bulk(program.sha1().hex().as_bytes());
+    server.scripts.cache.load(program);
+    Ok(())
+}
 
 const SHOW: ControlCommand = Command {
     spec: Spec {

@@ -13,11 +13,11 @@ use hyper::body::Incoming;
 use proto::OwnedArgs;
 use proto::value::Value;
 
-use super::super::command_session::{Caller, CommandSession, Words};
+use super::super::command_session::{Caller, Words};
 use super::super::json::{object, reply};
 use super::super::query::Query;
 use super::super::response::Failure;
-use super::database;
+use super::open;
 
 /// The longest command.
 const BYTES_MOST: usize = 1 << 20;
@@ -35,7 +35,6 @@ pub(super) enum Permission {
 
 /// `/api/command`: the command stands in the body, as redis-cli would read it.
 pub(super) async fn run(caller: &Caller, query: &Query, body: Incoming) -> Result<String, Failure> {
-    let database = database(query)?;
     let body = Limited::new(body, BYTES_MOST).collect().await.map_err(|_| {
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "The command is longer than 1 MB.")
     })?;
@@ -46,7 +45,7 @@ pub(super) async fn run(caller: &Caller, query: &Query, body: Incoming) -> Resul
         return Err(Failure::of_caller("There is no command."));
     }
     check(caller, &words)?;
-    let mut session = CommandSession::open(caller, database)?;
+    let mut session = open(caller, query).await?;
     let answer = session.run(&[words]).await?.pop().unwrap_or(Value::Null);
     Ok(object([("reply", reply(&answer))]))
 }

@@ -4,11 +4,11 @@
 
 use proto::value::Value;
 
-use super::super::command_session::{Caller, CommandSession, Words};
+use super::super::command_session::{Caller, Words};
 use super::super::json::{self, array, object, reply};
 use super::super::query::Query;
 use super::super::response::Failure;
-use super::{accepted, database, or_null, words};
+use super::{accepted, open, or_null, words};
 
 /// How many keys a request looks at: unless told otherwise, and at most.
 const COUNT: u64 = 200;
@@ -19,7 +19,7 @@ const QUESTIONS: usize = 3;
 
 /// `/api/keys`.
 pub(super) async fn list(caller: &Caller, query: &Query) -> Result<String, Failure> {
-    let mut session = CommandSession::open(caller, database(query)?)?;
+    let mut session = open(caller, query).await?;
     let scan = scan(caller, query)?;
     let found = session.run(&[scan]).await?.pop().unwrap_or(Value::Null);
     let Value::Array(parts) = accepted(found)? else { return Err(strange()) };

@@ -21,7 +21,7 @@ use proto::value::Value;
 
 use super::command_session::{Caller, CommandSession, Words};
 use super::query::Query;
-use super::response::{Failure, HttpResponse, JSON, text, with};
+use super::response::{Answer, Failure, JSON, text, with};
 use super::{access, json, origin};
 use crate::http::HttpState;
 
@@ -35,7 +35,7 @@ pub(super) async fn answer(
     ends: (SocketAddr, SocketAddr),
     path: &str,
     request: Request<Incoming>,
-) -> HttpResponse {
+) -> Answer {
     match answer_or_fail(server, ends, path, request).await {
         Ok(body) => text(StatusCode::OK, JSON, body),
         Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
@@ -53,8 +53,9 @@ async fn answer_or_fail(
     request: Request<Incoming>,
 ) -> Result<String, Failure> {
     let headers = request.headers();
-    if let Some(why) = origin::refusal(headers) {
-        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    let refuse = |why| Err(Failure::new(StatusCode::FORBIDDEN, why));
+    if let Some(why) = origin::refusal_of_other_site(headers) {
+        return refuse(why);
     }
     let user = access::authenticate(server, ends.0, headers).map_err(|status| {
         let why = match status {
@@ -63,6 +64,9 @@ async fn answer_or_fail(
         };
         Failure::new(status, why)
     })?;
+    if let Some(why) = origin::refusal_of_name(headers, &user) {
+        return refuse(why);
+    }
     if (path == "command") != (request.method() == Method::POST) {
         let why = "POST is for /api/command, and GET for all else.";
         return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, why));
@@ -100,10 +104,16 @@ async fn respond(
     }
 }
 
-/// The database that a query names.
-fn database(query: &Query) -> Result<usize, Failure> {
-    let number = query.number("db", 0).map_err(Failure::of_caller)?;
-    usize::try_from(number).map_err(|_| Failure::of_caller("There is no such database."))
+/// Opens a session in the database that a query names, by the command and with the right that this
+/// takes.
+async fn open<'c>(caller: &'c Caller, query: &Query) -> Result<CommandSession<'c>, Failure> {
+    let database = query.number("db", 0).map_err(Failure::of_caller)?;
+    let mut session = CommandSession::open(caller)?;
+    if database != 0 {
+        let select = words(caller.server, [b"SELECT", database.to_string().as_bytes()])?;
+        accepted(session.run(&[select]).await?.pop().unwrap_or(Value::Null))?;
+    }
+    Ok(session)
 }
 
 /// A request by the names that commands were declared by, whatever clients call them.
@@ -120,7 +130,7 @@ fn words<const N: usize>(server: &HttpState, words: [&[u8]; N]) -> Result<Words,
 
 /// Runs one request in a session of its own; an error of the command is the answer.
 async fn run(caller: &Caller, request: Words) -> Result<Value, Failure> {
-    let mut session = CommandSession::open(caller, 0)?;
+    let mut session = CommandSession::open(caller)?;
     let reply = session.run(&[request]).await?.pop().unwrap_or(Value::Null);
     accepted(reply)
 }

@@ -4,11 +4,11 @@
 
 use proto::value::Value;
 
-use super::super::command_session::{Caller, CommandSession, Words};
+use super::super::command_session::{Caller, Words};
 use super::super::json::{object, quoted, reply};
 use super::super::query::Query;
 use super::super::response::Failure;
-use super::{accepted, database, json, or_null, words};
+use super::{accepted, json, open, or_null, words};
 use crate::http::HttpState;
 
 /// The elements of a page, and the bytes of a page of a string.
@@ -36,7 +36,7 @@ struct Page {
 pub(super) async fn show(caller: &Caller, query: &Query) -> Result<String, Failure> {
     let server = caller.server;
     let name = query.get("name").ok_or_else(|| Failure::of_caller("'name' is missing"))?;
-    let mut session = CommandSession::open(caller, database(query)?)?;
+    let mut session = open(caller, query).await?;
     let questions = [
         words(server, [b"TYPE", name])?,
         words(server, [b"PTTL", name])?,

@@ -5,18 +5,16 @@
 //! first byte that is not executed, so a request that had to wait is parsed again as it was.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use engine::clients::registry::client_flags;
 use engine::lane::is_over;
 use engine::session::MemcachedState;
 use engine::session::life::BACKLOG_LIMIT;
-use engine::session::{Executed, Grant, Step};
-use engine::table::command_table::CommandEntry;
+use engine::session::{Grant, Step};
 use keyspace::Location;
+use proto::Output;
 use proto::memcached::{ItemLimits, Operation, ParseStatus, Parser, Request};
-use proto::{Output, OwnedArgs};
 use smallvec::SmallVec;
 
 use super::Connection;
@@ -82,20 +80,6 @@ impl Connection {
         (executed, end)
     }
 
-    /// An attempt to log in was answered apart; the answer leaves after a time.
-    #[cold]
-    fn answer_login_later(
-        &self,
-        time: Duration,
-        entry: &'static CommandEntry,
-        answer: Output,
-    ) -> Step {
-        let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let ran = Executed { entry, args, micros, failed: false, program: None };
-        Step::Wait(self.worker.server.delay_reply(time, answer, ran))
-    }
-
     fn memcached_state(&mut self) -> &mut MemcachedState {
         self.session.memcached.as_mut().expect("the client speaks memcached's protocols")
     }
@@ -117,21 +101,18 @@ impl<'a> MemcachedBatch<'a> {
             self.commands += 1;
             let (grant, begun) = (self.grant.take(), output.appended());
             let may_log_in = !is_known || is_login(&ahead.request);
-            let late = may_log_in.then(|| memcached::delay(server, &serve.session, &ahead.request));
-            let late = late.flatten();
-            let mut apart = Output::new();
-            let step = memcached::execute(
-                self.worker.server,
-                self.worker,
-                &mut serve.session,
-                &ahead.request,
-                location,
-                if late.is_some() { &mut apart } else { output },
-                grant,
-            );
-            let step = match late {
-                Some((time, entry)) => serve.answer_login_later(time, entry, apart),
-                None => step,
+            let delay = || memcached::delay_login(server, &serve.session, &ahead.request);
+            let step = match may_log_in.then(delay).flatten() {
+                Some(wait) => Step::Wait(wait),
+                None => memcached::execute(
+                    server,
+                    self.worker,
+                    &mut serve.session,
+                    &ahead.request,
+                    location,
+                    output,
+                    grant,
+                ),
             };
             serve.hold(output, begun);
             if let Step::Postpone(suspension) = step {

@@ -15,12 +15,14 @@ use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
 use engine::session::Session;
 use engine::session::patience;
+use engine::session::timer::after;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
-use crate::control::delayed_reply::delay_reply;
+use crate::control::delayed_command::run_later;
 use crate::control::users;
+use crate::server::Server;
 
 /// Accepts and does nothing.
 pub(super) fn nothing(
@@ -48,10 +50,15 @@ pub(super) fn sleep(
             Ok(())
         }));
     }
-    delay_reply(context, args, time, |_, _, reply| {
+    let until_us = after(context.server.keyspace.clock().monotonic_us(), time);
+    let time_left = Box::new(move |server: &Server| {
+        let left = until_us.saturating_sub(server.keyspace.clock().monotonic_us());
+        (left > 0).then(|| Duration::from_micros(left.unsigned_abs()))
+    });
+    Ok(run_later(context, args, (time, time_left), |_, _, reply| {
         reply.ok();
         Ok(Next::Done)
-    })
+    }))
 }
 
 /// Has the wall clock jump, for tests of what depends on it.

@@ -1,0 +1,55 @@
+//! A command that runs later; meanwhile its client waits, and nobody else.
+//!
+//! Invariant: nothing of the command is done before its time has come.
+
+use std::time::Duration;
+
+use engine::session::{StepContext, StepOutcome, Steps, Stepwise, Suspension};
+use engine::table::command_table::CommandEntry;
+use proto::{Args, Reply};
+
+use super::context::{Asker, Context, ControlHandler, Next};
+use crate::server::Server;
+
+/// Tells how long a command waits still, if it does.
+pub(super) type TimeLeft = Box<dyn FnMut(&Server) -> Option<Duration> + Send>;
+
+/// Has a handler run once there is no time left. So much of the wait is booked as the command's own.
+/// For handlers that answer at once, and not within a unit.
+pub(super) fn run_later(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    (booked, time_left): (Duration, TimeLeft),
+    handler: ControlHandler,
+) -> Next {
+    let (server, entry) = (context.server, context.entry);
+    let command = DelayedCommand { server, entry, time_left, handler };
+    let mut steps = Steps::begin(entry, args, Box::new(command));
+    steps.done.ran.micros = u64::try_from(booked.as_micros()).unwrap_or(u64::MAX);
+    Next::Wait(Suspension::Steps(steps))
+}
+
+struct DelayedCommand {
+    server: &'static Server,
+    entry: &'static CommandEntry,
+    time_left: TimeLeft,
+    handler: ControlHandler,
+}
+
+impl Stepwise for DelayedCommand {
+    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
+        if let Some(left) = (self.time_left)(self.server) {
+            stride.wait_for(left);
+            return StepOutcome::Waits;
+        }
+        let StepContext { lane, session, args, out, .. } = stride;
+        let mut reply = Reply::new(out, session.resp);
+        let asker = Some(Asker { lane, session });
+        let mut context = Context { server: self.server, asker, entry: self.entry, unit: None };
+        match (self.handler)(&mut context, *args, &mut reply) {
+            Ok(Next::Close) => StepOutcome::Closes,
+            Ok(_) => StepOutcome::Done,
+            Err(refusal) => StepOutcome::Failed(refusal),
+        }
+    }
+}
