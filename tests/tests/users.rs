@@ -350,10 +350,8 @@ fn who_waits_for_what_is_taken_away_waits_no_longer() {
 fn what_is_taken_away_before_a_wait_begins_is_not_waited_for() {
     let server = Server::start(&["--enable-debug-command", "local"]);
     let mut root = server.client();
-    check(
-        &mut root,
-        "> ACL SETUSER bob on >secret ~* +@all\nOK\n> DEBUG FAILPOINT GATED 20\n(integer) 0",
-    );
+    check(&mut root, "> ACL SETUSER bob on >secret ~* +@all\nOK");
+    check(&mut root, "> DEBUG FAILPOINT GATED 20\n(integer) 0");
     let keys: Vec<String> = (0..2_000).map(|number| format!("key{number}")).collect();
     let refused = "(error) NOPERM User bob has no permissions to run the 'blpop' command";
     for round in 0..24 {
