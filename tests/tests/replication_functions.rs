@@ -13,7 +13,8 @@ fn what_function_restore_brings_reaches_every_replica() {
     let kinds = Oracle::ALL.map(NodeKind::Genuine).into_iter().chain([NodeKind::Apus]);
     let kinds: Vec<NodeKind> = kinds.collect();
     let payloads = kinds.iter().map(|kind| {
-        let mut client = kind.start(&[]).client();
+        let server = kind.start(&[]);
+        let mut client = server.client();
         assert_eq!(text(&client.call(&["FUNCTION", "LOAD", LIBRARY])), "lib");
         let payload = client.call(&["FUNCTION", "DUMP"]);
         payload.as_bytes().expect("a payload").to_vec()
