@@ -12,6 +12,8 @@
 //! one meanwhile; a target that has claimed slots does not give them back for what the source said
 //! before its grant; nothing that was said before a question counts as its answer.
 
+use std::collections::BTreeMap;
+
 use super::admin_error::AdminError;
 use super::event::{ClaimEpochs, Millis};
 use super::node::Node;
@@ -36,6 +38,9 @@ pub(super) struct Handovers {
     /// Slots that this node has claimed, by those that granted them without naming epochs, and
     /// until when what these said before may still be under way.
     claimed: Vec<(NodeId, SlotSet, Millis)>,
+    /// The greatest epoch that each source has reserved for claims of this node. A source reserves
+    /// for one grant behind the other, and takes nothing back under any of these epochs.
+    reserved: BTreeMap<NodeId, u64>,
 }
 
 /// Slots that another node may claim.
@@ -114,6 +119,12 @@ impl Handovers {
         self.claimed.retain(|(id, slots, until)| {
             now < *until && (*id != source || !slots.and(claimed).is_empty())
         });
+    }
+
+    /// Up to which epoch this source has reserved for this node before it named `last`.
+    fn reserve(&mut self, source: NodeId, last: u64) -> u64 {
+        let reserved = self.reserved.entry(source).or_default();
+        std::mem::replace(reserved, last.max(*reserved))
     }
 
     /// Grants of these slots are over; whether there were any.
@@ -322,13 +333,19 @@ impl Cluster {
         if let Some(slot) = slots.minus(&source.slots).iter().next() {
             return Err(AdminError::GivenByAnother(slot));
         }
+        let own_epoch = self.own().config_epoch;
         let epoch = match epochs {
             None => self.current_epoch + 1,
-            Some(ClaimEpochs { first, .. }) => first.max(self.own().config_epoch + 1),
+            Some(ClaimEpochs { first, last }) => {
+                let before = self.handovers.reserve(from, last);
+                match first.max(own_epoch + 1) {
+                    epoch if epoch <= last => epoch,
+                    // Claims of several grants come in any order: this node's epoch is of another.
+                    _ if own_epoch <= before => own_epoch,
+                    _ => return Err(AdminError::EpochsPassed),
+                }
+            }
         };
-        if epochs.is_some_and(|epochs| epoch > epochs.last) {
-            return Err(AdminError::EpochsPassed);
-        }
         self.mark_migrate_target(self.me);
         let source = self.nodes.get_mut(&from).expect("the node was just read");
         source.slots = source.slots.minus(slots);

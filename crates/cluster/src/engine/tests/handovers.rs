@@ -96,6 +96,36 @@ fn slots_that_go_back_at_once_go_back() {
     }
 }
 
+/// Many moves of one source go on at a time, and their claims come in any order.
+#[test]
+fn claims_of_several_grants_come_in_any_order() {
+    for seed in 0..24 {
+        let mut world = World::new(Random::from_seed(900 + seed), 3, 0, false);
+        world.run_for(4000);
+        let (from, to) = (world.id(0), world.id(1));
+        let all: Vec<_> = world.cluster(0).my_slots().iter().take(20).collect();
+        let mut grants: Vec<_> = all
+            .iter()
+            .map(|slot| {
+                let slots: SlotSet = [*slot].into_iter().collect();
+                let epochs = grant(&mut world, 0, &slots, to, true);
+                (slots, epochs)
+            })
+            .collect();
+        if seed % 3 == 0 {
+            grants.reverse();
+        } else {
+            grants.rotate_left(seed as usize % 20);
+        }
+        for (slots, epochs) in grants {
+            world.order(1, &AdminCommand::Claim { slots, from, epochs });
+            world.run_for(seed % 4 * 20);
+        }
+        world.run_for(8000);
+        assert!(is_owner_everywhere(&mut world, &all.into_iter().collect(), to), "seed {seed}");
+    }
+}
+
 /// A grant that came to nothing is taken back under an epoch above the promised ones, once the
 /// others have said that they know of no claim.
 #[test]
