@@ -22,7 +22,7 @@ mod slots;
 
 pub use engine::{
     Action, AdminCommand, AdminError, ClaimEpochs, Cluster, Event, FailoverMode, LinkId, Millis,
-    Moment, PublishedMessage, SetSlotAction, Settings,
+    Moment, PublishedMessage, SetSlotAction, Settings, StreamPosition,
 };
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};

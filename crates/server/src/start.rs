@@ -251,7 +251,10 @@ fn begin_bus(server: &'static Server, bus: Option<BusSockets>) -> Result<(), Str
 
 /// Loads what was found, and goes on as a replica where the configuration says so.
 fn load(server: &'static Server, runtime: &Runtime, found: Option<Found>) -> Result<(), String> {
-    let resume = |history| server.links.resume(server, history);
+    let resume = |history| {
+        let of_cluster = server.cluster_start().primary();
+        server.links.resume(server, of_cluster, history);
+    };
     match found {
         Some(found) => runtime.block_on(loading::run(server, found, resume)),
         None => {

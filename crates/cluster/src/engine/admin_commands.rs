@@ -83,6 +83,7 @@ impl Cluster {
             node.slots = node.slots.minus(slots);
             node.unclaimed = node.unclaimed.minus(slots);
         }
+        self.open.retain(|slot, _| !slots.contains(*slot));
         self.save(Save::Synced);
         Ok(())
     }
@@ -124,6 +125,9 @@ impl Cluster {
         let is_reached = primary.outbound.is_some_and(|outbound| outbound.is_connected);
         if forcing == FailoverMode::Agreed && (primary.has_failed() || !is_reached) {
             return Err(AdminError::PrimaryDown);
+        }
+        if forcing == FailoverMode::Force && self.has_foreign_data {
+            return Err(AdminError::NothingOfPrimary);
         }
         self.begin_manual(forcing);
         Ok(())

@@ -32,6 +32,8 @@ pub enum AdminError {
     NoPrimary,
     /// The primary does not answer.
     PrimaryDown,
+    /// This replica has none of its primary's data yet.
+    NothingOfPrimary,
     /// There are keys.
     HasKeys,
     /// Slots are on the move only between primaries.
@@ -102,6 +104,10 @@ impl fmt::Display for AdminError {
             AdminError::PrimaryDown => {
                 out.write_str("Master is down or failed, please use CLUSTER FAILOVER FORCE")
             }
+            AdminError::NothingOfPrimary => out.write_str(
+                "This replica has none of its master's data yet: wait, or give these up by \
+                 CLUSTER FAILOVER TAKEOVER",
+            ),
             AdminError::HasKeys => out.write_str("DB must be empty to perform CLUSTER FLUSHSLOTS."),
             AdminError::OnlyPrimaries => out.write_str("Please use SETSLOT only with masters."),
             AdminError::TargetIsReplica => out.write_str("Target node is not a master"),

@@ -65,18 +65,22 @@ impl Cluster {
     fn failover_target(&self, is_manual: bool) -> Option<NodeId> {
         let primary = self.own().primary()?;
         let node = self.nodes.get(&primary)?;
-        let may = is_manual
-            || (node.has_failed() && !self.settings.is_failover_off && self.is_data_age_valid());
+        let is_candidate = !self.settings.is_failover_off && self.is_data_valid();
+        let may = is_manual || (node.has_failed() && is_candidate);
         (may && !node.slots.is_empty()).then_some(primary)
     }
 
-    /// Whether what this replica has is not too old.
-    fn is_data_age_valid(&self) -> bool {
+    /// Whether what this replica has is its shard's, and not too old.
+    fn is_data_valid(&self) -> bool {
+        if self.has_foreign_data {
+            return false;
+        }
         let timeout = self.settings.node_timeout;
         let factor = self.settings.replica_validity_factor;
         let Some(silence) = self.silence else { return factor == 0 };
         let age = silence.saturating_sub(timeout);
-        factor == 0 || age <= self.settings.replica_ping_period + timeout * factor
+        let most = timeout.saturating_mul(factor).saturating_add(self.settings.replica_ping_period);
+        factor == 0 || age <= most
     }
 
     fn schedule(&mut self, primary: NodeId, is_manual: bool, retry: Millis) {

@@ -63,8 +63,11 @@ pub enum Event {
     },
     /// How far the stream of replication is here.
     ReplicationOffset {
-        /// The offset: written, at a primary, or applied, at a replica.
-        offset: u64,
+        /// The primary whose stream that is, at a replica. What is told of another one than the
+        /// node's present primary does not count.
+        primary: Option<NodeId>,
+        /// Where the data stand in that stream.
+        position: StreamPosition,
         /// How long ago a replica heard from its primary, if ever.
         silence: Option<Millis>,
     },
@@ -73,6 +76,18 @@ pub enum Event {
         /// The offset.
         offset: u64,
     },
+}
+
+/// Where the data of a node stand in the stream of replication. An offset says something only
+/// within the history that it belongs to: of another one it is a number like any other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamPosition {
+    /// The data are not known to be of the primary's history.
+    Nowhere,
+    /// The data of a replica are there up to this offset, and no more comes for now.
+    Stopped(u64),
+    /// The stream flows, and has been applied up to this offset, or written, at a primary.
+    Flowing(u64),
 }
 
 /// A message that a client here has published.

@@ -4,7 +4,7 @@
 //! Invariant: writers that were held are let go, whatever becomes of the failover.
 
 use super::Cluster;
-use super::event::{Action, FailoverMode, Millis};
+use super::event::{Action, FailoverMode, Millis, StreamPosition};
 use crate::id::NodeId;
 use crate::message::{Body, Header};
 
@@ -110,9 +110,10 @@ impl Cluster {
         }
     }
 
-    /// Lets the election begin when all of the primary's stream is here.
+    /// Lets the election begin when all of the primary's stream is here, and flows still: of data
+    /// that a full sync is about to replace the offset says nothing.
     pub(super) fn advance_manual(&mut self) {
-        let own = self.own().offset;
+        let StreamPosition::Flowing(own) = self.position else { return };
         let Some(manual) = &mut self.manual else { return };
         if let Side::Replica { offset: Some(offset), may_begin: may_begin @ false } =
             &mut manual.side

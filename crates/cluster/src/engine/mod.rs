@@ -23,6 +23,7 @@ mod nodes_table;
 mod publish;
 mod receive;
 mod replica_migration;
+mod replication_offset;
 mod send;
 mod setslot;
 mod settings;
@@ -40,7 +41,7 @@ pub use self::admin_error::AdminError;
 use self::election::Election;
 pub use self::event::{
     Action, AdminCommand, ClaimEpochs, Event, FailoverMode, LinkId, Millis, Moment,
-    PublishedMessage, SetSlotAction,
+    PublishedMessage, SetSlotAction, StreamPosition,
 };
 use self::handshake::Handshake;
 use self::links::Links;
@@ -78,6 +79,10 @@ pub struct Cluster {
     /// When the next election may be scheduled at the earliest.
     election_after: Millis,
     manual: Option<ManualFailover>,
+    /// Where the data here stand in the stream of the present primary, as the driver last said.
+    position: StreamPosition,
+    /// Whether what is here is of another shard: of its present one the node has nothing yet.
+    has_foreign_data: bool,
     /// How long ago this replica heard from its primary, as the driver last said.
     silence: Option<Millis>,
     ticks: u64,
@@ -107,7 +112,7 @@ impl Cluster {
         let is_new = me.is_none();
         let me = me.unwrap_or_else(|| NodeId::random(&mut random));
         let mut cluster = Cluster {
-            settings,
+            settings: settings.bounded(),
             random,
             moment,
             me,
@@ -123,6 +128,8 @@ impl Cluster {
             election: None,
             election_after: 0,
             manual: None,
+            position: StreamPosition::Nowhere,
+            has_foreign_data: false,
             silence: None,
             ticks: 0,
             save: if is_new { Save::Synced } else { Save::No },
@@ -152,10 +159,8 @@ impl Cluster {
             Event::Connected { link } => self.connected(link),
             Event::Closed { link } => self.closed(link),
             Event::Received { link, packet } => self.received(link, *packet),
-            Event::ReplicationOffset { offset, silence } => {
-                self.own_mut().offset = offset;
-                self.silence = silence;
-                self.advance_manual();
+            Event::ReplicationOffset { primary, position, silence } => {
+                self.record_position(primary, position, silence);
             }
             Event::WritesPaused { offset } => self.writes_paused(offset),
         }
@@ -176,7 +181,7 @@ impl Cluster {
     /// Takes what the operator has set now.
     pub fn set(&mut self, moment: Moment, settings: Settings) -> Vec<Action> {
         self.moment = moment;
-        self.settings = settings;
+        self.settings = settings.bounded();
         self.take_settings();
         self.save(Save::Written);
         self.finish()

@@ -96,6 +96,11 @@ impl Cluster {
         self.nodes.iter().map(|(id, node)| self.record(*id, node)).collect()
     }
 
+    /// One of them.
+    pub fn record_of(&self, id: NodeId) -> Option<NodeRecord> {
+        Some(self.record(id, self.nodes.get(&id)?))
+    }
+
     fn record(&self, id: NodeId, node: &Node) -> NodeRecord {
         let is_me = id == self.me;
         let (tcp_port, tls_port) = if self.settings.is_tls {
@@ -153,6 +158,7 @@ impl Cluster {
     /// Makes this node a replica of `primary`.
     pub(super) fn become_replica(&mut self, primary: NodeId) {
         let Some(shard) = self.nodes.get(&primary).map(|node| node.shard) else { return };
+        self.forget_position(shard);
         let own = self.own_mut();
         own.role = Role::Replica(Some(primary));
         own.slots = SlotSet::empty();
@@ -160,7 +166,6 @@ impl Cluster {
         own.shard = shard;
         self.open.clear();
         self.handovers = Handovers::default();
-        self.silence = None;
         self.forget_failover();
         self.follow_role();
         self.save(Save::Synced);

@@ -6,6 +6,9 @@ use std::net::IpAddr;
 
 use super::event::Millis;
 
+/// No time is longer: a few of them, one after the other, still are a number.
+const TIME_MAX: Millis = 1 << 40;
+
 /// The settings of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
@@ -66,5 +69,21 @@ impl Default for Settings {
             bus_port: 16_379,
             is_tls: false,
         }
+    }
+}
+
+impl Settings {
+    /// With times that can be reckoned with: directives take any number.
+    pub(super) fn bounded(mut self) -> Settings {
+        for time in [
+            &mut self.node_timeout,
+            &mut self.replica_ping_period,
+            &mut self.blacklist_ttl,
+            &mut self.manual_failover_timeout,
+            &mut self.ping_interval,
+        ] {
+            *time = (*time).min(TIME_MAX);
+        }
+        self
     }
 }

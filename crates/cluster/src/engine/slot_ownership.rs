@@ -51,10 +51,8 @@ impl Cluster {
 
     /// Gives a primary what it claims, as far as its epoch is above those of the owners.
     pub(super) fn update_slot_owners(&mut self, claimer: NodeId, epoch: u64, claimed: &SlotSet) {
-        let importing = self.open.iter().filter(|(_, open)| matches!(open, OpenSlot::Importing(_)));
-        let importing: SlotSet = importing.map(|(slot, _)| *slot).collect();
         let gone = self.handovers.claimed_from(claimer, self.now());
-        let claimed = &claimed.minus(&importing).minus(&gone);
+        let claimed = &claimed.minus(&self.awaited_from_others(claimer)).minus(&gone);
         let granted = self.handovers.granted_to(claimer, epoch);
         let mut gained = claimed.clone();
         for node in self.nodes.values() {
@@ -89,17 +87,45 @@ impl Cluster {
         self.mark_migrate_target(claimer);
         let node = self.nodes.get_mut(&claimer).expect("a caller has looked the claimer up");
         node.slots = node.slots.or(&gained);
+        for (slot, open) in &mut self.open {
+            if let OpenSlot::Importing(peer) = open
+                && gained.contains(*slot)
+            {
+                // What is to come from the old primary comes from the one in its place.
+                *peer = claimer;
+            }
+        }
         self.close_lost_slots();
         self.save(Save::Synced);
         if !lost.is_empty() {
-            self.handle_lost_slots(claimer, mine, lost);
+            let is_all = *claimed == lost;
+            self.handle_lost_slots(claimer, mine, lost, is_all);
         }
     }
 
-    /// This shard has lost slots: with the last of them it goes over to their new owner.
-    fn handle_lost_slots(&mut self, claimer: NodeId, mine: NodeId, lost: SlotSet) {
+    /// Slots that come here, and from another shard than the claimer's. These are nobody's to take
+    /// before an operator says so; a replica that takes the place of the old owner has them.
+    fn awaited_from_others(&self, claimer: NodeId) -> SlotSet {
+        let awaited = self.open.iter().filter_map(|(slot, open)| match open {
+            OpenSlot::Importing(peer) if !self.is_same_shard(*peer, claimer) => Some(*slot),
+            _ => None,
+        });
+        awaited.collect()
+    }
+
+    fn is_same_shard(&self, one: NodeId, other: NodeId) -> bool {
+        let shard = |id: NodeId| self.nodes.get(&id).map(|node| node.shard);
+        one == other || (shard(one).is_some() && shard(one) == shard(other))
+    }
+
+    /// This shard has lost slots. With the last of them it goes over to their new owner, if that
+    /// has taken its primary's place: is of this shard, or has nothing else. To another shard it
+    /// goes if the operator allows that.
+    fn handle_lost_slots(&mut self, claimer: NodeId, mine: NodeId, lost: SlotSet, is_all: bool) {
         let is_bare = self.nodes.get(&mine).is_none_or(|node| node.slots.is_empty());
-        if is_bare && claimer != self.me && self.settings.allows_replica_migration {
+        let is_successor = is_all || self.is_same_shard(mine, claimer);
+        let follows = is_successor || self.settings.allows_replica_migration;
+        if is_bare && claimer != self.me && follows {
             self.log(format!(
                 "Configuration change detected. Reconfiguring myself as a replica of {claimer}"
             ));

@@ -30,6 +30,11 @@ pub fn note_lost(server: &Shared, slots: &[PartitionIndex]) {
     note(server, slots, |_| true);
 }
 
+/// Whether there are keys of a slot here that are copies. Such a slot must not be opened or served.
+pub fn has_copies(server: &Shared, slot: PartitionIndex) -> bool {
+    server.gates.copied_slots.contain(slot) && server.keyspace.population(slot) > 0
+}
+
 fn note(server: &Shared, slots: &[PartitionIndex], is_meant: impl Fn(PartitionIndex) -> bool) {
     let noted = &server.gates.copied_slots;
     let add = |all: &mut BTreeSet<PartitionIndex>| {

@@ -27,6 +27,9 @@ pub struct ReplicaLink {
     pub(super) phase: Phase,
     /// Where our data stands: whole units that were handed over count as data.
     pub(super) position: Option<SavedHistory>,
+    /// Whether the present primary has said that our data are of its history, and nothing since
+    /// that they are not.
+    pub(super) is_confirmed: bool,
     pub(super) applied: u64,
     pub(super) synced: u64,
     pub(super) clocks: LinkClocks,
@@ -99,6 +102,7 @@ impl ReplicaLink {
             handover: Handover::None,
             phase: Phase::Unlinked,
             position: None,
+            is_confirmed: false,
             applied: 0,
             synced: 0,
             clocks: LinkClocks::default(),
@@ -153,6 +157,7 @@ impl ReplicaLink {
             format!("REPLICAOF {host}:{port} enabled (user request from '{client}')")
         });
         self.primary = Some(primary);
+        self.is_confirmed = false;
         self.clocks = LinkClocks::default();
         self.attempts = Attempts::default();
         self.connect(ConnectCause::Asked, now_ms);
@@ -454,6 +459,7 @@ impl ReplicaLink {
     /// The stream flows from here on.
     pub(super) fn flow(&mut self, offset: u64, database: u32, now_ms: u64) {
         let ReplicaSettings { databases, unit_len_max, .. } = self.settings;
+        self.is_confirmed = true;
         self.clocks.heard_ms = now_ms;
         if let Some(since_ms) = self.clocks.down_since_ms.take() {
             self.clocks.down_ms += now_ms.saturating_sub(since_ms);

@@ -270,6 +270,7 @@ impl ReplicaLink {
         let (framing, mode) = (transfer.framing(), self.settings.load);
         let ours = self.position.map(|position| position.id);
         let is_our_history = ours.is_some() && ours == of.map(|(id, _)| id);
+        self.is_confirmed &= is_our_history;
         let order = LoadOrder { framing, of, mode, is_our_history };
         let place = if mode == LoadMode::Disk { "to disk" } else { "to parser" };
         self.out.notice(match framing {

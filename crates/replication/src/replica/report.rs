@@ -22,6 +22,8 @@ pub struct LinkReport<'a> {
     pub read_offset: u64,
     /// `slave_repl_offset`.
     pub offset: u64,
+    /// Whether the offset is one of this primary's history, as far as the primary has said.
+    pub is_of_primary: bool,
     /// What ROLE says: the applied offset, or -1.
     pub role_offset: i64,
     /// How much of the stream is held until the data are loaded.
@@ -90,6 +92,7 @@ impl ReplicaLink {
             last_io_s: if stream.is_some() { io_s } else { -1 },
             read_offset: stream.map_or(offset, |it| it.offset + it.partial as u64),
             offset,
+            is_of_primary: self.is_confirmed && self.position.is_some(),
             role_offset: stream.map_or(-1, |_| self.applied as i64),
             held: self.held,
             sync: self.progress(io_s),

@@ -15,14 +15,14 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cluster::{Action, Cluster, Event, LinkId, MessageType, PublishedMessage};
+use cluster::{Action, Cluster, Event, LinkId, MessageType, PublishedMessage, StreamPosition};
 use config::settings::{
     CLUSTER_BUS_ALLOW, CLUSTER_BUS_PORT_PROTECTED_MODE, REPL_TIMEOUT, TLS_CLUSTER,
 };
 use engine::clients::mailbox::PendingWakes;
 use engine::observe::pubsub::Space;
 use engine::runtime::log::{log_notice, log_warning};
-use replication::replica::{LinkState, PrimaryAddress};
+use replication::replica::{LinkState, PrimaryAddress, ReplicaofTarget};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::yield_now;
@@ -33,6 +33,7 @@ use super::node::{BusStats, DriverRequest, LinkFigures};
 use super::rebalance::Rebalancer;
 use super::role_thread::RoleJob;
 use super::start::ClusterContext;
+use crate::links::{LinkStatus, ReplicationReport};
 
 /// So much news may wait; a sender of more waits, too.
 const LINK_EVENTS_MAX: usize = 256;
@@ -178,24 +179,12 @@ impl BusDriver {
 
     /// Tells how far replication is, and that time goes by.
     fn feed_tick(&mut self) {
-        let ClusterContext { server, links, .. } = self.start;
+        let server = self.start.server;
         self.links.values_mut().for_each(BusLink::note_progress);
-        let report = links.report(server);
-        let (offset, silence) = match &report.link {
-            None => (report.offset, None),
-            Some(link) => {
-                let seconds = match link.state {
-                    LinkState::Connected => Some(link.last_io_s),
-                    _ => link.down_since_s,
-                };
-                let silence = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-                (link.offset, silence.map(|seconds| seconds * 1000))
-            }
-        };
         let silence_max_ms = i64::from(server.config.get(REPL_TIMEOUT)) * 1000;
         self.start.node.moves.end_hopeless(self.start, silence_max_ms);
         Rebalancer::tick(self.start);
-        self.handle_event(Event::ReplicationOffset { offset, silence });
+        self.handle_event(replication_offset(self.start));
         self.handle_event(Event::Tick);
     }
 
@@ -350,6 +339,41 @@ impl BusDriver {
         self.start.node.counts.buffer_limit_exceeded.fetch_add(1, Ordering::Relaxed);
         self.handle_event(Event::Closed { link });
     }
+}
+
+/// How far replication is. The link may lead to another primary than the node has by now.
+fn replication_offset(start: ClusterContext) -> Event {
+    let ClusterContext { server, links, node } = start;
+    let primary = node.with_engine(|cluster| cluster.my_primary()).flatten();
+    let address = match node.replication_target(server) {
+        Some(ReplicaofTarget::Primary(address)) => Some(address),
+        _ => None,
+    };
+    let ReplicationReport { offset, link, .. } = links.report(server);
+    if primary.is_none() {
+        // Until it leads, the node has what it applied.
+        let offset = link.map_or(offset, |link| link.offset);
+        let position = StreamPosition::Flowing(offset);
+        return Event::ReplicationOffset { primary, position, silence: None };
+    }
+    let leads_there = |link: &LinkStatus| {
+        let there = PrimaryAddress { host: link.host.clone(), port: link.port };
+        address.is_some_and(|address| address.is_same(&there))
+    };
+    let Some(link) = link.filter(leads_there) else {
+        let position = StreamPosition::Nowhere;
+        return Event::ReplicationOffset { primary, position, silence: None };
+    };
+    let flows = link.state == LinkState::Connected;
+    let position = match link.is_of_primary {
+        false => StreamPosition::Nowhere,
+        true if flows => StreamPosition::Flowing(link.offset),
+        true => StreamPosition::Stopped(link.offset),
+    };
+    let seconds = if flows { Some(link.last_io_s) } else { link.down_since_s };
+    let silence = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let silence = silence.map(|seconds| seconds * 1000);
+    Event::ReplicationOffset { primary, position, silence }
 }
 
 /// The type of a packet of ours.

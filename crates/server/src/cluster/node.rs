@@ -21,7 +21,7 @@ use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Signal, client_flags};
 use engine::limits::slot_map::SlotMap;
 use engine::observe::pubsub::{MessageBus, Space};
-use engine::reclaim::slots::{forget_copied, note_lost};
+use engine::reclaim::slots::{forget_copied, has_copies, note_lost};
 use engine::runtime::background::wait_for;
 use engine::runtime::failpoint::{ClaimPlace, point_in_claim};
 use engine::runtime::log::log_warning;
@@ -182,30 +182,30 @@ impl ClusterNode {
         self.publish_if(server, World::Going);
     }
 
-    /// Has the keys of slots deleted that are served elsewhere.
-    pub(super) fn drop_slots(&self, slots: Vec<PartitionIndex>) {
+    /// Has the keys of slots deleted that are copies of what another node has.
+    pub(crate) fn drop_slots(&self, slots: Vec<PartitionIndex>) {
         if let Some(mail) = self.mail.get() {
             // The driver ends with the process.
             let _ = mail.send(DriverRequest::DeleteSlotKeys(slots));
         }
     }
 
-    /// Slots of other nodes of which there are keys here: those whose keys are copies, left by a
-    /// move that did not come to its end, and those whose keys may be nowhere else. Only a primary
-    /// has any.
+    /// Slots that are not this node's and of which there are keys here: those whose keys are copies,
+    /// left by a move that did not come to its end, or of a slot that was lost, and those of other
+    /// nodes whose keys may be nowhere else. Only a primary has any.
     pub(super) fn stray_slots(&self, server: &Network) -> (Vec<PartitionIndex>, SlotSet) {
         let has_keys = |slot: &Slot| server.keyspace.population(slot.get()) > 0;
+        let is_copy = |slot: &Slot| has_copies(server, slot.get());
         let found = self.with_engine(|cluster| {
             let is_open = |slot: &Slot| cluster.open_slots().any(|(open, _)| open == *slot);
             let me = cluster.my_id();
-            let is_stray = |slot: &Slot| {
-                has_keys(slot)
-                    && cluster.owner(*slot).is_some_and(|owner| owner != me)
-                    && !is_open(slot)
+            let is_elsewhere = |slot: &Slot| match cluster.owner(*slot) {
+                Some(owner) => owner != me,
+                None => is_copy(slot),
             };
+            let is_stray = |slot: &Slot| has_keys(slot) && is_elsewhere(slot) && !is_open(slot);
             cluster.is_primary().then(|| Slot::all().filter(is_stray).collect::<Vec<_>>())
         });
-        let is_copy = |slot: &Slot| server.gates.copied_slots.contain(slot.get());
         let (copied, others): (Vec<Slot>, Vec<Slot>) =
             found.flatten().unwrap_or_default().into_iter().partition(is_copy);
         (copied.into_iter().map(Slot::get).collect(), others.into_iter().collect())
@@ -238,8 +238,7 @@ impl ClusterNode {
     }
 
     fn record(&self, id: NodeId) -> Option<NodeRecord> {
-        let records = self.with_engine(|cluster| cluster.records())?;
-        records.into_iter().find(|record| record.id == id)
+        self.with_engine(|cluster| cluster.record_of(id))?
     }
 
     /// Has the gates go by what the engine says now. Not for workers, unless they have the world:

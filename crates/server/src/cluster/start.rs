@@ -12,9 +12,10 @@ use cluster::{AdminCommand, Slot, SlotSet};
 use config::Config;
 use config::settings::{BIND, CLUSTER_BUS_ALLOW, TLS_CLUSTER};
 use engine::limits::slot_map::SlotMap;
-use engine::reclaim::slots::forget_copied;
+use engine::reclaim::slots::{forget_copied, has_copies};
 use engine::runtime::log::log_notice;
 use keyspace::Keyspace;
+use replication::replica::{PrimaryAddress, ReplicaofTarget};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -44,7 +45,7 @@ pub(crate) struct BusSockets {
 impl ClusterContext {
     /// Reads the node's file and opens its port; peers wait there.
     pub(crate) fn open(self) -> Result<BusSockets, String> {
-        let Self { server, node, .. } = self;
+        let Self { server, links, node } = self;
         if server.config.primary().is_some() {
             return Err("replicaof directive not allowed in cluster mode".to_owned());
         }
@@ -76,7 +77,19 @@ impl ClusterContext {
         // Clients that come before the first table is made are told that nothing is served.
         server.gates.routing.publish(SlotMap::default());
         node.publish_slot_map(server, World::Going);
+        if self.primary().is_some() {
+            links.begin_as_replica(server);
+        }
         Ok(BusSockets { sockets: bound.into_iter().map(|(_, socket)| socket).collect(), mail })
+    }
+
+    /// The primary to follow from the start on, if this node is a replica: its data are loaded as a
+    /// replica's, and go on where they stand.
+    pub(crate) fn primary(self) -> Option<PrimaryAddress> {
+        match self.node.replication_target(self.server)? {
+            ReplicaofTarget::Primary(primary) => Some(primary),
+            ReplicaofTarget::NoOne => None,
+        }
     }
 
     /// Begins the threads, once the data are loaded.
@@ -119,12 +132,16 @@ impl ClusterContext {
             .expect("the slots were just seen to have other owners");
     }
 
-    /// A primary takes slots that nobody has and of which there are keys here.
+    /// A primary takes slots that nobody has and of which there are keys here, but for copies of
+    /// what another node took.
     fn claim_unassigned_slots(self) {
         let Self { server, node, .. } = self;
         let found = node.with_engine(|cluster| {
-            let is_found =
-                |slot: &Slot| cluster.owner(*slot).is_none() && has_keys(server.keyspace, *slot);
+            let is_found = |slot: &Slot| {
+                cluster.owner(*slot).is_none()
+                    && has_keys(server.keyspace, *slot)
+                    && !has_copies(server, slot.get())
+            };
             let slots = Slot::all().filter(is_found).collect::<SlotSet>();
             cluster.is_primary().then_some(slots)
         });

@@ -23,5 +23,5 @@ mod thread;
 
 pub(crate) use failover::{FailoverRequest, FailoverState};
 pub(crate) use handle::Links;
-pub(crate) use report::LinkStatus;
+pub(crate) use report::{LinkStatus, ReplicationReport};
 pub(crate) use roles::RoleChange;

@@ -56,6 +56,8 @@ pub(crate) struct LinkStatus {
     pub(crate) read_offset: u64,
     /// `slave_repl_offset`.
     pub(crate) offset: u64,
+    /// Whether that is known to be an offset of this primary's history.
+    pub(crate) is_of_primary: bool,
     /// What ROLE says.
     pub(crate) role_offset: i64,
     /// How much of the stream is held until the data are loaded.
@@ -81,6 +83,7 @@ impl From<LinkReport<'_>> for LinkStatus {
             last_io_s: report.last_io_s,
             read_offset: report.read_offset,
             offset: report.offset,
+            is_of_primary: report.is_of_primary,
             role_offset: report.role_offset,
             held: report.held,
             sync: report.sync,
@@ -105,6 +108,7 @@ impl LinkStatus {
             last_io_s: -1,
             read_offset: 1,
             offset: 1,
+            is_of_primary: false,
             role_offset: -1,
             held: HeldBytes::default(),
             sync: None,

@@ -105,18 +105,28 @@ impl Links {
     /// configuration says so.
     pub(crate) fn begin(&'static self, server: &'static Network) {
         if configured(server).is_some() {
-            set_replica(server, true);
-            self.core(server).publish(server);
+            self.begin_as_replica(server);
         }
     }
 
+    /// Before the data are loaded: those are a replica's.
+    pub(crate) fn begin_as_replica(&'static self, server: &'static Network) {
+        set_replica(server, true);
+        self.core(server).publish(server);
+    }
+
     /// The data are loaded, and stand there in a history if it is known; no client has seen them
-    /// yet. Goes on with the primary that the configuration names.
-    pub(crate) fn resume(&'static self, server: &'static Network, origin: Option<SavedHistory>) {
+    /// yet. Goes on with the primary that `nodes.conf` or the configuration names.
+    pub(crate) fn resume(
+        &'static self,
+        server: &'static Network,
+        of_cluster: Option<PrimaryAddress>,
+        origin: Option<SavedHistory>,
+    ) {
         if let Some(saved) = origin {
             self.core(server).resume(server, saved);
         }
-        if let Some(primary) = configured(server) {
+        if let Some(primary) = of_cluster.or_else(|| configured(server)) {
             let mut core = self.core(server);
             core.configure(server);
             let now = now_ms(server);

@@ -4,10 +4,12 @@ mod handovers;
 mod moving_data;
 mod orders;
 mod simulation;
+mod successors;
 mod world;
 
 use crate::engine::{
     Action, AdminCommand, AdminError, Cluster, Event, FailoverMode, LinkId, Moment, Settings,
+    StreamPosition,
 };
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
@@ -237,6 +239,71 @@ fn a_manual_failover_waits_for_all_of_the_stream() {
     assert_eq!(world.offset(0), world.offset(3));
     assert!(!world.is_paused(0));
     assert_eq!(world.disagreement(), None);
+}
+
+/// A replica that comes from another shard has a greater offset than its new primary, and none of
+/// its data.
+#[test]
+fn a_manual_failover_waits_for_the_data_of_the_shard() {
+    let mut world = World::new(Random::from_seed(10), 3, 1, false);
+    world.run_for(4000);
+    world.write(0, 1_000_000);
+    world.run_for(500);
+    let primary = world.id(1);
+    world.order(3, &AdminCommand::Replicate(primary, true));
+    world.run_for(1000);
+    let id = world.id(3);
+    assert_eq!(world.cluster(1).offset(id), Some(0));
+    let forced = world.refusal(3, &AdminCommand::Failover(FailoverMode::Force));
+    assert!(forced.starts_with("This replica has none of its master's data yet"), "{forced}");
+    world.order(3, &AdminCommand::Failover(FailoverMode::Agreed));
+    world.run_for(world::SYNC_TIME - 1300);
+    assert!(!world.cluster(3).is_primary());
+    world.run_for(3000);
+    assert!(world.cluster(3).is_primary());
+    assert!(world.shard(3) == 1 && world.offset(3) >= world.offset(1));
+    world.run_for(4000);
+    assert_eq!((world.failures.as_slice(), world.disagreement()), (&[][..], None));
+}
+
+#[test]
+fn no_replica_is_elected_that_has_the_data_of_another_shard() {
+    let mut world = World::new(Random::from_seed(11), 3, 2, false);
+    world.configure(3, |settings| settings.replica_validity_factor = 0);
+    world.run_for(4000);
+    world.write(0, 1_000_000);
+    world.run_for(500);
+    let primary = world.id(1);
+    for machine in [4, 7] {
+        world.kill(machine);
+    }
+    world.order(3, &AdminCommand::Replicate(primary, true));
+    world.run_for(300);
+    world.kill(1);
+    world.run_for(20_000);
+    assert!(!world.cluster(3).is_primary());
+    // One that has the shard's data is.
+    world.revive(4);
+    world.configure(4, |settings| settings.replica_validity_factor = 0);
+    world.run_for(20_000);
+    assert!(world.cluster(4).is_primary());
+    assert_eq!(world.cluster(3).my_primary(), Some(world.id(4)));
+}
+
+#[test]
+fn what_is_told_of_another_primary_does_not_count() {
+    let mut world = World::new(Random::from_seed(12), 3, 1, false);
+    world.run_for(4000);
+    let (old, new, me) = (world.id(0), world.id(1), world.id(3));
+    world.order(3, &AdminCommand::Replicate(new, true));
+    let moment = at(world.now);
+    let cluster = world.cluster(3);
+    for primary in [Some(old), None] {
+        let position = StreamPosition::Flowing(1_000_000);
+        let event = Event::ReplicationOffset { primary, position, silence: Some(0) };
+        cluster.handle(moment, event);
+        assert_eq!(cluster.offset(me), Some(0));
+    }
 }
 
 #[test]

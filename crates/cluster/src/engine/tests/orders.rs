@@ -43,6 +43,20 @@ fn a_slot_goes_over_by_setslot_and_all_learn_of_it() {
     assert!(world.cluster(1).my_epoch() > 3);
 }
 
+/// What nobody has moves from nobody to nobody.
+#[test]
+fn a_slot_that_is_given_up_is_on_the_move_no_more() {
+    let mut world = World::new(Random::from_seed(12), 3, 0, false);
+    world.run_for(4000);
+    let (slot, from, to) = (first_slot_of(&mut world, 0), world.id(0), world.id(1));
+    world.order(1, &set(slot, SetSlotAction::Importing(from)));
+    world.order(0, &set(slot, SetSlotAction::Migrating(to)));
+    for machine in 0..2 {
+        world.order(machine, &AdminCommand::DelSlots([slot].into_iter().collect()));
+        assert_eq!(world.cluster(machine).open_slots().count(), 0);
+    }
+}
+
 #[test]
 fn slots_on_the_move_outlive_a_restart_and_end_with_stable() {
     let mut world = World::new(Random::from_seed(12), 3, 0, false);
@@ -126,6 +140,8 @@ fn a_replica_that_missed_what_its_primary_claimed_is_elected() {
         world.run_for(2000);
         world.kill(1);
         world.revive(replica);
+        // Its primary is gone, so nobody says that its data are not too old.
+        world.configure(replica, |settings| settings.replica_validity_factor = 0);
         world.run_for(40_000);
         assert!(world.cluster(replica).is_primary(), "slots {takes_slots}");
         assert!(!world.cluster(replica).my_slots().is_empty());

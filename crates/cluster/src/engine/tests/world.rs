@@ -12,6 +12,7 @@ use base::Random;
 
 use crate::engine::{
     Action, AdminCommand, Cluster, Event, LinkId, Moment, PublishedMessage, Settings,
+    StreamPosition,
 };
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
@@ -22,6 +23,8 @@ use crate::slots::{Slot, SlotSet};
 pub(super) const BUS_PORT: u16 = 17_000;
 pub(super) const NODE_TIMEOUT: u64 = 1000;
 const LATENCY: u64 = 8;
+/// A full sync takes so long.
+pub(super) const SYNC_TIME: u64 = 2500;
 /// The type of the packet that gives a vote.
 const VOTE: u16 = 6;
 const LIMITS: Limits = Limits { nodes: 100, payload: 1 << 16 };
@@ -37,6 +40,11 @@ struct Machine {
     synced: String,
     written: String,
     offset: u64,
+    /// The shard whose data are here.
+    shard: usize,
+    /// The shard of its primary, and how far the data of that are on their way here.
+    follows: Option<usize>,
+    sync: SyncState,
     heard: u64,
     is_paused: bool,
     stopped_until: u64,
@@ -47,6 +55,17 @@ struct Machine {
     wires: BTreeMap<LinkId, usize>,
     readers: BTreeMap<LinkId, PacketReader>,
     accepted: u64,
+}
+
+/// The data of a replica, as they are to be those of its primary.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SyncState {
+    /// The primary was not reached yet.
+    Asked,
+    /// All data of another shard come, until then.
+    Coming(u64),
+    /// They are here.
+    Done,
 }
 
 /// Both ends of a link.
@@ -152,6 +171,9 @@ impl World {
             synced: file.clone(),
             written: file,
             offset: 0,
+            shard: self.machines.len() % self.shards.max(1),
+            follows: None,
+            sync: SyncState::Asked,
             heard: self.now,
             is_paused: false,
             stopped_until: 0,
@@ -170,6 +192,24 @@ impl World {
 
     pub(super) fn offset(&self, machine: usize) -> u64 {
         self.machines[machine].offset
+    }
+
+    /// The shard whose data a machine has.
+    pub(super) fn shard(&self, machine: usize) -> usize {
+        self.machines[machine].shard
+    }
+
+    /// An operator changes the settings of a machine.
+    pub(super) fn configure(&mut self, machine: usize, change: impl FnOnce(&mut Settings)) {
+        let (moment, mut settings) = (self.moment(machine), settings(machine));
+        change(&mut settings);
+        let actions = self.cluster(machine).set(moment, settings);
+        self.carry_out(machine, actions);
+    }
+
+    /// A machine has written much.
+    pub(super) fn write(&mut self, machine: usize, length: u64) {
+        self.machines[machine].offset += length;
     }
 
     pub(super) fn is_paused(&self, machine: usize) -> bool {
@@ -249,6 +289,8 @@ impl World {
         it.is_paused = false;
         self.tell(|| format!("m{machine} begins"));
         self.carry_out(machine, actions);
+        // A node that starts takes what it has for its shard's.
+        self.machines[machine].follows = None;
         let first = self.now + self.random.below(100);
         self.push(first, machine, Happening::Tick);
     }
@@ -396,12 +438,14 @@ impl World {
     /// Writes go on at primaries that serve; replicas that reach their primary follow.
     fn replicate(&mut self, machine: usize) {
         let Some(cluster) = &self.machines[machine].cluster else { return };
-        let mut silence = None;
-        match cluster.my_primary() {
+        let (mut silence, mut flows) = (None, true);
+        let primary = cluster.my_primary();
+        match primary {
             None => {
                 if cluster.is_ok() && !self.machines[machine].is_paused {
                     self.machines[machine].offset += self.random.below(50);
                 }
+                self.machines[machine].sync = SyncState::Done;
             }
             Some(primary) => {
                 let source = self.machines.iter().position(|it| it.id == primary);
@@ -412,15 +456,35 @@ impl World {
                         && it.stopped_until <= self.now
                         && it.cluster.as_ref().is_some_and(Cluster::is_primary)
                 });
-                if let Some(source) = source {
-                    self.machines[machine].offset = self.machines[source].offset;
-                    self.machines[machine].heard = self.now;
-                }
-                silence = Some(self.now - self.machines[machine].heard);
+                flows = source.is_some_and(|source| self.follow(machine, source));
+                let it = &self.machines[machine];
+                silence = (it.sync == SyncState::Done).then(|| self.now - it.heard);
             }
         }
-        let offset = self.machines[machine].offset;
-        self.feed(machine, Event::ReplicationOffset { offset, silence });
+        let Machine { offset, sync, .. } = self.machines[machine];
+        let position = match sync {
+            SyncState::Done if flows => StreamPosition::Flowing(offset),
+            SyncState::Done => StreamPosition::Stopped(offset),
+            SyncState::Asked | SyncState::Coming(_) => StreamPosition::Nowhere,
+        };
+        self.feed(machine, Event::ReplicationOffset { primary, position, silence });
+    }
+
+    /// A replica reaches its primary; whether the stream flows.
+    fn follow(&mut self, machine: usize, source: usize) -> bool {
+        let Machine { shard, offset, .. } = self.machines[source];
+        let now = self.now;
+        let it = &mut self.machines[machine];
+        it.sync = match it.sync {
+            SyncState::Asked if it.shard != shard => SyncState::Coming(now + SYNC_TIME),
+            SyncState::Coming(until) if now < until => it.sync,
+            _ => SyncState::Done,
+        };
+        if it.sync != SyncState::Done {
+            return false;
+        }
+        (it.shard, it.offset, it.heard) = (shard, offset, now);
+        true
     }
 
     fn carry_out(&mut self, machine: usize, actions: Vec<Action>) {
@@ -463,9 +527,15 @@ impl World {
             Action::BecomePrimary => {
                 self.promotions += 1;
                 self.tell(|| format!("m{machine} leads"));
+                self.check_data(machine);
             }
             Action::Log { text } => self.tell(|| format!("m{machine}: {text}")),
-            Action::Replicate { .. } => self.machines[machine].heard = self.now,
+            Action::Replicate { primary, .. } => {
+                let there = self.machines.iter().find(|it| it.id == primary);
+                let shard = there.map(|it| it.shard);
+                let it = &mut self.machines[machine];
+                (it.sync, it.heard, it.follows) = (SyncState::Asked, self.now, shard);
+            }
             Action::Deliver { channel, message, is_sharded } => {
                 self.delivered.push((machine, channel, message, is_sharded));
             }

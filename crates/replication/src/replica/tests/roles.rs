@@ -1,7 +1,7 @@
 //! REPLICAOF, and the link as ROLE and INFO show it.
 
-use super::{CACHED, ID, LOST, MARK, Session, at, command, primary};
-use crate::replica::action::PrimaryChannel;
+use super::{CACHED, ID, LOST, MARK, OTHER_ID, Session, at, command, primary};
+use crate::replica::action::{LoadMode, PrimaryChannel};
 use crate::replica::link::LoadOutcome;
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaofReply;
@@ -164,4 +164,36 @@ fn figures_of_a_link_up_and_down() {
     let report = session.link.report(session.now_ms + 9000).expect("a primary");
     assert_eq!((report.down_total_s, report.up_since_s), (7, Some(9)));
     assert_eq!((report.attempts.current, report.attempts.total), (1, 2), "as in Redis");
+}
+
+/// Whatever was there before: an offset is the primary's when that has said so.
+#[test]
+fn an_offset_is_of_the_primary_once_that_has_said_so() {
+    let is_of_primary =
+        |session: &Session| session.link.report(session.now_ms).expect("a primary").is_of_primary;
+    let mut session = Session::asking(ReplicaSettings::default(), Some(at(ID, 9, 0)));
+    assert!(!is_of_primary(&session));
+    session.hear("+CONTINUE\r\n");
+    assert!(is_of_primary(&session));
+    session.closed();
+    assert!(is_of_primary(&session), "the link is down, and the data are what they were");
+    session.link.replicaof(to("new", 1), None, None, session.now_ms);
+    session.done();
+    assert!(!is_of_primary(&session), "another primary has said nothing yet");
+
+    let settings = ReplicaSettings { load: LoadMode::Swap, ..ReplicaSettings::default() };
+    for (id, is_known) in [(ID, true), (OTHER_ID, false)] {
+        let mut session = Session::streaming(settings.clone());
+        // The next attempt to connect is made at once.
+        session.now_ms += 4000;
+        session.closed();
+        session.link.connected(PrimaryChannel::Main, session.now_ms);
+        session.done();
+        session.hear("+PONG\r\n+OK\r\n+OK\r\n");
+        session.hear(&format!("+FULLRESYNC {id} 50\r\n$3\r\nRD"));
+        assert_eq!(is_of_primary(&session), is_known, "what was there is of another history");
+        session.hear("B");
+        session.loaded(LoadOutcome::Loaded { database: 0 });
+        assert!(is_of_primary(&session));
+    }
 }

@@ -4,13 +4,15 @@
 //! answered.
 
 use std::net::IpAddr;
+use std::sync::atomic::Ordering;
 
 use base::number::parse_i64;
-use cluster::{AdminCommand, FailoverMode, SetSlotAction, SlotSet};
+use cluster::{AdminCommand, FailoverMode, SetSlotAction, Slot, SlotSet};
 use commands::arguments::is;
 use commands::errors::{NOT_AN_INTEGER, SYNTAX, wrong_arity};
 use engine::clients::mailbox::PendingWakes;
 use engine::commit::publish::commit;
+use engine::reclaim::slots::has_copies;
 use engine::runtime::background::wait_for_client;
 use keyspace::{Acquisition, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
@@ -91,7 +93,8 @@ fn submit(
     order: &AdminCommand,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    if let Some(refusal) = whole_move_beside(server, order) {
+    let refusal = whole_move_beside(server, order).or_else(|| refuse_copies(server, order));
+    if let Some(refusal) = refusal {
         return Err(refusal);
     }
     let epoch = || server.cluster.with_engine(|cluster| cluster.my_epoch()).unwrap_or(0);
@@ -314,6 +317,32 @@ fn whole_move_beside(server: &Server, order: &AdminCommand) -> Option<Refusal> {
         MoveDirection::Export => "ERR Slot export in progress.",
         MoveDirection::Import => "ERR Slot import in progress.",
     }))
+}
+
+/// Keys of a slot that another node took go in the background. Those that are left are nobody's any
+/// more: a slot that is opened here, or becomes this node's again, is to be empty. An order that
+/// comes too early is refused, and has them deleted where nobody does that by now.
+fn refuse_copies(server: &Server, order: &AdminCommand) -> Option<Refusal> {
+    let me = server.cluster.with_engine(|cluster| cluster.my_id());
+    let coming: SlotSet = match order {
+        AdminCommand::AddSlots(slots) => slots.clone(),
+        AdminCommand::SetSlot { slot, change: SetSlotAction::Importing(_), .. } => {
+            [*slot].into_iter().collect()
+        }
+        AdminCommand::SetSlot { slot, change: SetSlotAction::Node(id), .. } if Some(*id) == me => {
+            [*slot].into_iter().collect()
+        }
+        _ => return None,
+    };
+    let copied: Vec<_> =
+        coming.iter().map(Slot::get).filter(|slot| has_copies(server, *slot)).collect();
+    let first = *copied.first()?;
+    if server.cluster.trims.running.load(Ordering::Relaxed) == 0 {
+        server.cluster.drop_slots(copied);
+    }
+    Some(Refusal::owned(format!(
+        "ERR Slot {first} has keys of an earlier time, which are being deleted. Please try again."
+    )))
 }
 
 pub(super) fn set_slot(

@@ -36,6 +36,16 @@ impl World {
         self.failures.extend(found);
     }
 
+    /// Whoever takes a shard's place has the shard's data.
+    pub(super) fn check_data(&mut self, machine: usize) {
+        let it = &self.machines[machine];
+        if let Some(follows) = it.follows.filter(|follows| *follows != it.shard) {
+            let shard = it.shard;
+            let line = format!("m{machine} leads shard {follows} with the data of shard {shard}");
+            self.failures.push(line);
+        }
+    }
+
     /// What is not as it should be when all is well.
     pub(in super::super) fn disagreement(&self) -> Option<String> {
         let mut told: Option<Vec<(NodeId, SlotSet)>> = None;
