@@ -11,7 +11,8 @@ use proto::value::Value;
 use crate::cluster::{Program, ask, create, id, owners};
 use crate::server::{Server, eventually};
 
-/// An agreed failover is over within this time, or was given up (`cluster-manual-failover-timeout`).
+/// An agreed failover is over within this time, or was given up
+/// (`cluster-manual-failover-timeout`).
 const FAILOVER_PATIENCE: Duration = Duration::from_secs(8);
 
 /// So often one is asked for.

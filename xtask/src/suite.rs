@@ -23,8 +23,8 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// So many tests run at a time for each core: many wait, for a time to be over or for a client.
 const TESTS_PER_CORE: usize = 2;
 
-/// So many tests that failed in a run of all are run again by themselves; more at once are no matter
-/// of the machine's load.
+/// So many tests that failed in a run of all are run again by themselves; more at once are no
+/// matter of the machine's load.
 const AGAIN_MOST: u64 = 4;
 
 /// A test that is run again has to pass so many times in a row.

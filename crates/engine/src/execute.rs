@@ -259,8 +259,8 @@ impl CommandExecution<'_> {
         request.open_keys(&lane.routes())
     }
 
-    /// Sends the client elsewhere, as the gates would have. The reply of EXEC is left out here: what
-    /// its client does not want is known only where EXEC ends.
+    /// Sends the client elsewhere, as the gates would have. The reply of EXEC is left out here:
+    /// what its client does not want is known only where EXEC ends.
     #[cold]
     fn redirect(&mut self, refusal: &Refusal) -> Step {
         let mark = self.out.mark();

@@ -179,9 +179,9 @@ impl Lane {
         !may_be_kept || self.is_let_pass_again(flags())
     }
 
-    /// Comes in to remove what no command asks to be removed: keys whose time is over, and those that
-    /// make room. `false`, too, while a pause or a load keeps the data as they are, which may have
-    /// come since the caller looked.
+    /// Comes in to remove what no command asks to be removed: keys whose time is over, and those
+    /// that make room. `false`, too, while a pause or a load keeps the data as they are, which may
+    /// have come since the caller looked.
     pub(crate) fn enter_to_reclaim(&self) -> bool {
         self.enter()
             && !self.shared.gates.loading.is_on()

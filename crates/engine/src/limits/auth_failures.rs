@@ -2,9 +2,10 @@
 //! looked at.
 //!
 //! The verdict is late, not only the answer: until the wait is over the server itself does not know
-//! it, so nothing that others see tells a right guess from a wrong one. All attempts from an address are late then, as those of others behind the same one, but by no
-//! more than `failed-auth-delay`: no client is shut out. A right password that was answered at once
-//! would tell a guesser not to wait for the others.
+//! it, so nothing that others see tells a right guess from a wrong one. All attempts from an
+//! address are late then, as those of others behind the same one, but by no more than
+//! `failed-auth-delay`: no client is shut out. A right password that was answered at once would
+//! tell a guesser not to wait for the others.
 //!
 //! Invariant: what is kept is bounded, whatever addresses attempts come from.
 

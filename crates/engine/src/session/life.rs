@@ -398,8 +398,8 @@ pub(crate) fn demand(
     let SessionStatus { wait, outgoing, .. } = status();
     // A result may have been made of what is old by now, so nothing comes before it.
     let is_settled = !wait.is_offloaded();
-    // What was sent elsewhere by what was so may begin to wait there: the review stays asked, and so
-    // nobody gives it anything, until that is known.
+    // What was sent elsewhere by what was so may begin to wait there: the review stays asked, and
+    // so nobody gives it anything, until that is known.
     let may_review = asked.is_asked(Signal::Review) && (is_settled || must_disconnect());
     let demands = [
         (Signal::Kill, true, Demand::Kill),

@@ -190,9 +190,9 @@ impl ClusterNode {
         }
     }
 
-    /// Slots that are not this node's and of which there are keys here: those whose keys are copies,
-    /// left by a move that did not come to its end, or of a slot that was lost, and those of other
-    /// nodes whose keys may be nowhere else. Only a primary has any.
+    /// Slots that are not this node's and of which there are keys here: those whose keys are
+    /// copies, left by a move that did not come to its end, or of a slot that was lost, and those
+    /// of other nodes whose keys may be nowhere else. Only a primary has any.
     pub(super) fn stray_slots(&self, server: &Network) -> (Vec<PartitionIndex>, SlotSet) {
         let has_keys = |slot: &Slot| server.keyspace.population(slot.get()) > 0;
         let is_copy = |slot: &Slot| has_copies(server, slot.get());

@@ -14,8 +14,8 @@ use crate::server::Server;
 /// Tells how long a command waits still, if it does.
 pub(super) type TimeLeft = Box<dyn FnMut(&Server) -> Option<Duration> + Send>;
 
-/// Has a handler run once there is no time left. So much of the wait is booked as the command's own.
-/// For handlers that answer at once, and not within a unit.
+/// Has a handler run once there is no time left. So much of the wait is booked as the command's
+/// own. For handlers that answer at once, and not within a unit.
 pub(super) fn run_later(
     context: &mut Context<'_>,
     args: Args<'_>,

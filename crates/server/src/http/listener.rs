@@ -38,8 +38,8 @@ use crate::net::listeners::bind_for;
 /// For one more, another goes.
 const CONNECTIONS_MOST: usize = 64;
 
-/// A request's head comes within this time, a client reads some of its answer within the second one,
-/// and a connection lives no longer than the third.
+/// A request's head comes within this time, a client reads some of its answer within the second
+/// one, and a connection lives no longer than the third.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 const LIFE_MOST: Duration = Duration::from_secs(300);

@@ -2,8 +2,9 @@
 //!
 //! Invariants: a request for data that says that another site made it is refused, whatever it asks
 //! for; a request that needed no password, whatever it brought, is answered only under a name that
-//! no other site can have, so a name that is pointed at this machine leads nowhere. Plain figures are no data: whoever scrapes
-//! them may know the server by any name, and is told no names of keys and users then.
+//! no other site can have, so a name that is pointed at this machine leads nowhere. Plain figures
+//! are no data: whoever scrapes them may know the server by any name, and is told no names of keys
+//! and users then.
 
 use std::net::IpAddr;
 

@@ -1,7 +1,8 @@
 //! AUTH and HELLO: the client's user and its protocol.
 //!
 //! Invariants: how long a refusal takes says nothing about the password or about which users exist;
-//! an attempt that is delayed has no effect before its time; a HELLO that fails leaves the protocol and the name as they were.
+//! an attempt that is delayed has no effect before its time; a HELLO that fails leaves the protocol
+//! and the name as they were.
 
 use std::time::Duration;
 
@@ -217,8 +218,8 @@ impl<'a> HelloOptions<'a> {
     }
 }
 
-/// How long an attempt to log in waits, as others from there have failed. A transaction, which holds
-/// locks, is not kept waiting: its attempt is refused, whatever the password.
+/// How long an attempt to log in waits, as others from there have failed. A transaction, which
+/// holds locks, is not kept waiting: its attempt is refused, whatever the password.
 fn delay(context: &mut Context<'_>) -> Result<Option<TimeLeft>, Refusal> {
     let server = context.server;
     let Ok(session) = context.session() else { return Ok(None) };
