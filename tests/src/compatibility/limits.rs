@@ -85,8 +85,8 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         what: "connections that have not authenticated",
-        bound: "a time since they came, RESET, or a password was asked for; 10 arguments of 16 KB a \
-                request, 1 MB that waits",
+        bound: "a time since they came, RESET, or a password was asked for; 10 arguments of 16 KB \
+                a request, 1 MB that waits",
         directives: &["unauthenticated-timeout"],
         seen: "the end; `ERR Protocol error: unauthenticated bulk length` and its kin",
         counters: &[

@@ -159,8 +159,8 @@ proptest! {
         assert_eq!((stream.last_id(), stream.entries_added()), (last, Counter::new(added)));
         assert_eq!(stream.max_deleted_id(), max_deleted);
         let nodes = stream.nodes().cloned();
-        let counters =
-            Counters { last_id: last, max_deleted_id: max_deleted, entries_added: Counter::new(added) };
+        let entries_added = Counter::new(added);
+        let counters = Counters { last_id: last, max_deleted_id: max_deleted, entries_added };
         agree(&Stream::from_nodes(nodes.collect(), counters), &model);
     }
 
