@@ -425,6 +425,40 @@ fn r10_30_a_failover_that_comes_to_nothing_leaves_a_primary() {
     check(&mut below.client(), "> GET k\n\"x\"");
 }
 
+/// An operator asks a second time, or the system does beside one: who calls it off means all.
+#[test]
+fn an_abort_calls_off_every_end_that_was_asked_for() {
+    let arguments = ["--save", "", "--shutdown-timeout", "60"];
+    for top in [Server::start(&arguments), Oracle::Redis82.start(&arguments)] {
+        let below = Oracle::Redis70.start(&["--save", ""]);
+        follow(&below, &top);
+        await_equal(&top, &below);
+        below.signal(rustix::process::Signal::STOP);
+        let mut client = top.client();
+        check(&mut client, "> SET k v\nOK");
+        let mut askers = [0; 3].map(|_| top.client());
+        askers[0].send(&["SHUTDOWN"]);
+        eventually("it waits", || {
+            render(&client.call(&["INFO", "server"])).contains("shutdown_in_milliseconds")
+        });
+        askers[1].send(&["SHUTDOWN", "SAVE"]);
+        askers[2].send(&["SHUTDOWN"]);
+        eventually("all are there", || {
+            let listed = render(&client.call(&["CLIENT", "LIST"]));
+            listed.matches("cmd=shutdown").count() == 3
+        });
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        check(&mut client, "> SHUTDOWN ABORT\nOK");
+        for mut asker in askers {
+            let refused = "(error) ERR Errors trying to SHUTDOWN. Check logs.";
+            assert_eq!(render(&asker.receive()), refused);
+        }
+        below.signal(rustix::process::Signal::CONT);
+        await_equal(&top, &below);
+        check(&mut client, "> SET k w\nOK");
+    }
+}
+
 #[test]
 fn a_shutdown_waits_for_replicas_that_lack_something() {
     let (mut top, below) = (Server::start(SAVES), Oracle::Redis70.start(&["--save", ""]));

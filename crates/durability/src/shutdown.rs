@@ -3,6 +3,7 @@
 //! Invariants: the main thread alone ends the process, at whatever request, after what must be done
 //! first; where the data are to be saved, nothing changes them any more from the cut on.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 use std::time::Duration;
@@ -28,6 +29,9 @@ pub struct Shutdown {
     turn: Mutex<()>,
     /// Whether replicas are waited for, and whether that was called off.
     replicas: Mutex<ReplicaWait>,
+    /// How often ends were called off: with the one that is being prepared all that wait for their
+    /// turn are.
+    called_off: AtomicU64,
 }
 
 /// Whether an end waits for replicas.
@@ -55,9 +59,14 @@ impl Shutdown {
         server: &'static Durability,
         how: ShutdownFlags,
     ) -> Result<(), ShutdownFailed> {
+        let asked_at = self.called_off.load(Ordering::Acquire);
         let _turn = self.take_turn(server, how.nosave);
         if server.gates.shutdown_request.is_asked() {
             return Ok(());
+        }
+        if self.called_off.load(Ordering::Acquire) != asked_at {
+            log_warning!(server.log, "Shutdown manually aborted.");
+            return Err(ShutdownFailed);
         }
         log_warning!(server.log, "User requested shutdown...");
         // Nothing is written any more, unless the process goes on.
@@ -155,13 +164,16 @@ impl Shutdown {
     pub fn call_off(&self, server: &Durability) -> bool {
         let mut wait = self.replica_wait();
         if *wait != ReplicaWait::No {
+            self.called_off.fetch_add(1, Ordering::Release);
             *wait = ReplicaWait::CalledOff;
             return true;
         }
         drop(wait);
-        !server.gates.shutdown_request.is_asked()
-            && self.is_begun(server)
-            && server.saves.cancel_last()
+        if server.gates.shutdown_request.is_asked() || !self.is_begun(server) {
+            return false;
+        }
+        self.called_off.fetch_add(1, Ordering::Release);
+        server.saves.cancel_last()
     }
 
     /// Whether an end is being prepared, or has come.

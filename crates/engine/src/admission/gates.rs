@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use commands::declare::Group;
 use commands::{Flags, Role};
 use config::DebugAccess;
 use config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
@@ -135,7 +136,7 @@ fn pass_with_data(
     busy_script(request)?;
     monitor(request, effective, declared)?;
     quotas(request)?;
-    backpressure(lane.shared, effective)?;
+    backpressure(request, effective)?;
     pause(lane, declared)
 }
 
@@ -304,15 +305,17 @@ fn quotas(request: GateRequest<'_>) -> GateResult {
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
-/// What has no room for what commands would leave behind: writes, and messages to other nodes. The
-/// latter are held here alone: of what a program publishes in its middle, and of what had begun,
-/// the bus has a bound of its own.
+/// What has no room for what commands would leave behind: writes, and messages to other nodes. Of
+/// the latter those are held that publish and do nothing else: of what a program publishes in its
+/// middle, and of what had begun, the bus has a bound of its own.
 #[inline]
-fn backpressure(server: &'static Shared, effective: Flags) -> GateResult {
+fn backpressure(GateRequest { lane, entry, .. }: GateRequest<'_>, effective: Flags) -> GateResult {
+    let server = lane.shared;
     let of_writes = closed_gate(server).filter(|_| may_write(effective));
+    let publishes = || entry.spec.group == Group::PubSub && effective.has(Flags::MAY_REPLICATE);
     let of_messages = || {
         let gate = &server.gates.message_gate;
-        Some(gate).filter(|gate| gate.is_closed() && effective.has(Flags::MAY_REPLICATE))
+        Some(gate).filter(|gate| gate.is_closed() && publishes())
     };
     match of_writes.or_else(of_messages) {
         Some(gate) => Err(GateError::Wait(Suspension::Backpressure(gate))),

@@ -15,6 +15,7 @@ use stats::ratio;
 
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
+use engine::limits::log_buffers;
 use engine::reclaim::purge;
 
 pub(super) const MEMORY: ControlCommand = Command {
@@ -156,13 +157,16 @@ fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
     add("peak.allocated", Field::Bytes(stats.peak));
     add("total.allocated", Field::Bytes(stats.used));
     add("startup.allocated", Field::Bytes(stats.startup));
-    add("replication.backlog", Field::Bytes(0));
-    add("replica.fullsync.buffer", Field::Bytes(0));
-    add("clients.slaves", Field::Bytes(0));
+    // What is kept for slow replicas alone is theirs.
+    let backlog = context.server.links.report(context.server).backlog_memory;
+    let backlog = backlog.saturating_sub(log_buffers::kept_for_replicas());
+    add("replication.backlog", Field::Bytes(backlog));
+    add("replica.fullsync.buffer", Field::Bytes(log_buffers::held()));
+    add("clients.slaves", Field::Bytes(log_buffers::kept_for_replicas()));
     add("clients.normal", Field::Bytes(stats.clients));
     let scripts = &context.server.scripts;
     add("cluster.links", Field::Bytes(0));
-    add("aof.buffer", Field::Bytes(0));
+    add("aof.buffer", Field::Bytes(log_buffers::buffered()));
     add("lua.caches", Field::Bytes(scripts.cache.size().1));
     add("functions.caches", Field::Bytes(scripts.libraries.state().size().1));
     add("script.VMs", Field::Bytes(scripts.interpreters.memory().0));
