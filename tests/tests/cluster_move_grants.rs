@@ -123,7 +123,9 @@ fn a_claim_that_comes_to_light_late_takes_nothing() {
 #[test]
 fn a_source_that_starts_anew_knows_what_it_has_granted() {
     let (mut cluster, mut writer, before) = granted("ORDER", 3500, "5000");
-    assert!(file(cluster.from()).contains("grantedSlots"));
+    eventually("the grant is on disk", || file(cluster.from()).contains("grantedSlots"));
+    // The word goes out behind that. The target has stopped the world, and cannot be asked.
+    sleep(Duration::from_millis(200));
     let from = cluster.from;
     cluster.nodes[from].kill();
     cluster.nodes[from].restart();
@@ -142,11 +144,12 @@ fn a_source_that_starts_anew_knows_what_it_has_granted() {
 /// off, while the target claims and takes writes: when the source goes on nothing is taken back.
 #[test]
 fn a_source_that_was_away_for_its_whole_pause_takes_nothing_back() {
-    let (cluster, mut writer, before) = granted("ORDER", 700, "1000");
+    let (cluster, mut writer, before) = granted("LOOK", 1000, "3000");
+    eventually("the word has come", || newest(cluster.to(), "state") == "failover-granted");
     cluster.from().signal(Signal::STOP);
     let stopped = Instant::now();
     eventually("the target serves", || writer.write(cluster.to()).is_none());
-    while stopped.elapsed() < Duration::from_millis(3500) {
+    while stopped.elapsed() < Duration::from_millis(8000) {
         assert_eq!(writer.write(cluster.to()), None);
         sleep(Duration::from_millis(20));
     }
