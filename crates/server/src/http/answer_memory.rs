@@ -8,7 +8,7 @@ use http_body_util::Full;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 
-use super::response::{Answer, HttpResponse, PLAIN, text};
+use super::response::{HttpResponse, PLAIN, UnsentAnswer, text};
 
 /// All of them together: what is not read may cost the keys no more than this.
 const BYTES_MOST: usize = 32 << 20;
@@ -34,7 +34,7 @@ impl AnswerMemory {
     }
 
     /// An answer that may leave; another one where there is no room for it.
-    pub(super) fn admit(&'static self, answer: Answer) -> HttpResponse {
+    pub(super) fn admit(&'static self, answer: UnsentAnswer) -> HttpResponse {
         let mut taken = self.begin();
         let length = answer.body().len();
         if length <= SMALL {

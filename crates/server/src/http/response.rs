@@ -13,7 +13,7 @@ use hyper::{Response, StatusCode};
 use super::json;
 
 /// An answer as it is made.
-pub(super) type Answer = Response<Bytes>;
+pub(super) type UnsentAnswer = Response<Bytes>;
 
 /// An answer that leaves.
 pub(super) type HttpResponse = Response<Full<Bytes>>;
@@ -39,13 +39,13 @@ impl Failure {
     }
 
     /// As an answer of the API.
-    pub(super) fn as_json(&self) -> Answer {
+    pub(super) fn as_json(&self) -> UnsentAnswer {
         text(self.status, JSON, json::object([("error", json::quoted(&self.why))]))
     }
 }
 
 /// An answer of this type.
-pub(super) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+pub(super) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> UnsentAnswer {
     let mut answer = Response::new(body.into());
     *answer.status_mut() = status;
     for (name, value) in [
@@ -61,7 +61,11 @@ pub(super) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes
 }
 
 /// The same with one more header.
-pub(super) fn with(mut answer: Answer, name: HeaderName, value: &'static str) -> Answer {
+pub(super) fn with(
+    mut answer: UnsentAnswer,
+    name: HeaderName,
+    value: &'static str,
+) -> UnsentAnswer {
     answer.headers_mut().insert(name, HeaderValue::from_static(value));
     answer
 }

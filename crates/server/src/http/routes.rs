@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ALLOW, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
 
-use super::response::{Answer, HttpResponse, PLAIN, text, with};
+use super::response::{HttpResponse, PLAIN, UnsentAnswer, text, with};
 use super::state::HttpState;
 use super::{access, api, health, metrics, origin, page};
 
@@ -68,7 +68,7 @@ async fn make_figures(
     server.make(async move { server.answers.admit(figures(server, peer, &request)) }).await
 }
 
-fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) -> Answer {
+fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) -> UnsentAnswer {
     if let Some(why) = origin::refusal_of_other_site(request.headers()) {
         return text(StatusCode::FORBIDDEN, PLAIN, format!("{why}\n"));
     }
@@ -83,7 +83,7 @@ fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) ->
     })
 }
 
-fn ready(server: &HttpState) -> Answer {
+fn ready(server: &HttpState) -> UnsentAnswer {
     match &health::reasons(server)[..] {
         [] => text(StatusCode::OK, PLAIN, "ok\n"),
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, reasons.join("\n") + "\n"),
@@ -94,8 +94,8 @@ fn guarded(
     server: &HttpState,
     peer: SocketAddr,
     request: &Request<Incoming>,
-    answer: impl FnOnce(&User) -> Answer,
-) -> Answer {
+    answer: impl FnOnce(&User) -> UnsentAnswer,
+) -> UnsentAnswer {
     match access::check(server, peer, request.headers()) {
         Ok(user) => answer(&user),
         Err(StatusCode::UNAUTHORIZED) => {

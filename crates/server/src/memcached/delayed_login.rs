@@ -15,18 +15,18 @@ use super::{MemcachedServer, RequestContext};
 struct DelayedAttempt {
     server: &'static MemcachedServer,
     login: DelayedLogin,
-    credentials: Credentials,
+    credentials: LoginWords,
 }
 
 /// What the client has sent.
-enum Credentials {
+enum LoginWords {
     /// The value of a first `set`.
     Text(Box<[u8]>),
     /// A request of SASL, and how it is answered.
     Sasl { mechanism: Box<[u8]>, data: Box<[u8]>, continued: bool, form: Form<'static> },
 }
 
-impl Credentials {
+impl LoginWords {
     /// What of a request is an attempt to log in, if it is one.
     fn of(server: &MemcachedServer, session: &Session, request: &Request<'_>) -> Option<Self> {
         match (request.operation, request.form) {
@@ -54,7 +54,7 @@ pub(crate) fn delay_login(
     session: &Session,
     request: &Request<'_>,
 ) -> Option<Suspension> {
-    let credentials = Credentials::of(server, session, request)?;
+    let credentials = LoginWords::of(server, session, request)?;
     let entry = server.memcached.commands(server).entry(CommandKind::LogIn)?;
     let login = DelayedLogin::begin(server, session.client.peer)?;
     let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
@@ -71,8 +71,8 @@ impl Stepwise for DelayedAttempt {
         }
         let text = Form::Text { with_cas: false, quiet: false };
         let request = match &self.credentials {
-            Credentials::Text(_) => Request { operation: Operation::Nothing, form: text },
-            Credentials::Sasl { mechanism, data, continued: is_continued, form } => {
+            LoginWords::Text(_) => Request { operation: Operation::Nothing, form: text },
+            LoginWords::Sasl { mechanism, data, continued: is_continued, form } => {
                 let continued = *is_continued;
                 let operation = Operation::Authenticate { mechanism, data, continued };
                 Request { operation, form: *form }
@@ -82,8 +82,8 @@ impl Stepwise for DelayedAttempt {
         let request = &request;
         let mut context = RequestContext { server, lane, session, request, location: None, out };
         match &self.credentials {
-            Credentials::Text(token) => context.admit_by_text(token),
-            Credentials::Sasl { .. } => context.authenticate(),
+            LoginWords::Text(token) => context.admit_by_text(token),
+            LoginWords::Sasl { .. } => context.authenticate(),
         };
         StepOutcome::Done
     }

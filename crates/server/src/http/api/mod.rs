@@ -21,7 +21,7 @@ use proto::value::Value;
 
 use super::command_session::{Caller, CommandSession, Words};
 use super::query::Query;
-use super::response::{Answer, Failure, JSON, text, with};
+use super::response::{Failure, JSON, UnsentAnswer, text, with};
 use super::{access, json, origin};
 use crate::http::HttpState;
 
@@ -35,7 +35,7 @@ pub(super) async fn answer(
     ends: (SocketAddr, SocketAddr),
     path: &str,
     request: Request<Incoming>,
-) -> Answer {
+) -> UnsentAnswer {
     match answer_or_fail(server, ends, path, request).await {
         Ok(body) => text(StatusCode::OK, JSON, body),
         Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {

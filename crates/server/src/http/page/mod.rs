@@ -6,7 +6,7 @@
 use hyper::StatusCode;
 use hyper::header::CONTENT_SECURITY_POLICY;
 
-use super::response::{Answer, text, with};
+use super::response::{UnsentAnswer, text, with};
 
 /// What a browser lets the page do.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -36,7 +36,7 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 
 /// A file of the page.
-pub(super) fn answer(path: &str) -> Option<Answer> {
+pub(super) fn answer(path: &str) -> Option<UnsentAnswer> {
     let (_, kind, body) = FILES.iter().find(|(there, ..)| *there == path)?;
     let answer = text(StatusCode::OK, kind, *body);
     Some(with(answer, CONTENT_SECURITY_POLICY, POLICY))
