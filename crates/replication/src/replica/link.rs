@@ -252,7 +252,9 @@ impl ReplicaLink {
     fn main_closed(&mut self, now_ms: u64) {
         match &mut self.phase {
             Phase::Unlinked | Phase::Waiting { .. } => return,
-            Phase::Loading { is_lost, .. } if self.beside.as_ref().is_none_or(is_loading) => {
+            Phase::Loading { is_lost, .. }
+                if self.beside.as_ref().is_none_or(|it| it.loaded.is_none()) =>
+            {
                 *is_lost = true;
                 return;
             }
@@ -586,11 +588,6 @@ impl ReplicaLink {
         }
         ConnectCause::SyncFailed
     }
-}
-
-/// Whether the data of a full sync on two connections are still being loaded.
-fn is_loading(beside: &DualChannel) -> bool {
-    beside.loaded.is_none()
 }
 
 /// Whether a connection is still there to be closed.

@@ -4,6 +4,7 @@
 
 mod disturbances;
 mod invariants;
+mod streams;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,7 +13,6 @@ use base::Random;
 
 use crate::engine::{
     Action, AdminCommand, Cluster, Event, LinkId, Moment, PublishedMessage, Settings,
-    StreamPosition,
 };
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
@@ -433,58 +433,6 @@ impl World {
                 None => return,
             }
         }
-    }
-
-    /// Writes go on at primaries that serve; replicas that reach their primary follow.
-    fn replicate(&mut self, machine: usize) {
-        let Some(cluster) = &self.machines[machine].cluster else { return };
-        let (mut silence, mut flows) = (None, true);
-        let primary = cluster.my_primary();
-        match primary {
-            None => {
-                if cluster.is_ok() && !self.machines[machine].is_paused {
-                    self.machines[machine].offset += self.random.below(50);
-                }
-                self.machines[machine].sync = SyncState::Done;
-            }
-            Some(primary) => {
-                let source = self.machines.iter().position(|it| it.id == primary);
-                let source = source.filter(|source| {
-                    let is_cut = self.cut.contains(&(*source, machine));
-                    let it = &self.machines[*source];
-                    !is_cut
-                        && it.stopped_until <= self.now
-                        && it.cluster.as_ref().is_some_and(Cluster::is_primary)
-                });
-                flows = source.is_some_and(|source| self.follow(machine, source));
-                let it = &self.machines[machine];
-                silence = (it.sync == SyncState::Done).then(|| self.now - it.heard);
-            }
-        }
-        let Machine { offset, sync, .. } = self.machines[machine];
-        let position = match sync {
-            SyncState::Done if flows => StreamPosition::Flowing(offset),
-            SyncState::Done => StreamPosition::Stopped(offset),
-            SyncState::Asked | SyncState::Coming(_) => StreamPosition::Nowhere,
-        };
-        self.feed(machine, Event::ReplicationOffset { primary, position, silence });
-    }
-
-    /// A replica reaches its primary; whether the stream flows.
-    fn follow(&mut self, machine: usize, source: usize) -> bool {
-        let Machine { shard, offset, .. } = self.machines[source];
-        let now = self.now;
-        let it = &mut self.machines[machine];
-        it.sync = match it.sync {
-            SyncState::Asked if it.shard != shard => SyncState::Coming(now + SYNC_TIME),
-            SyncState::Coming(until) if now < until => it.sync,
-            _ => SyncState::Done,
-        };
-        if it.sync != SyncState::Done {
-            return false;
-        }
-        (it.shard, it.offset, it.heard) = (shard, offset, now);
-        true
     }
 
     fn carry_out(&mut self, machine: usize, actions: Vec<Action>) {
