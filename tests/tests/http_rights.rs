@@ -1,4 +1,4 @@
-//! Who is let in by HTTP, and as whom: protected mode, pages of other sites, databases, names.
+//! Rights by HTTP: the headers that make a stranger no friend, and the databases of a user.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::process::Command;

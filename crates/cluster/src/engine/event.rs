@@ -222,8 +222,8 @@ pub enum AdminCommand {
         /// Whether the primary is told under which epochs.
         names_epochs: bool,
     },
-    /// Slots that were granted, and that nobody may claim any more for that. They are served again
-    /// when it is sure that they were not claimed.
+    /// Slots that were granted, and that nobody may claim any more for that. The slots are served
+    /// again when it is sure that none was claimed.
     Withdraw(SlotSet),
     /// Slots that were granted to somebody who was not told of it.
     Revoke(SlotSet),

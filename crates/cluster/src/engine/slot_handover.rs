@@ -49,7 +49,7 @@ struct Grant {
     target: NodeId,
     slots: SlotSet,
     epochs: ClaimEpochs,
-    /// Nobody claims from then on.
+    /// The end of the time in which the slots may be claimed.
     until: Millis,
     stage: GrantStage,
 }
@@ -210,7 +210,7 @@ impl Cluster {
         let known = if names_epochs { self.current_epoch } else { self.my_epoch() };
         let epochs = ClaimEpochs { first: known + 1, last: self.current_epoch + EPOCHS_OF_GRANT };
         if names_epochs {
-            // Nobody is elected under an epoch that the target may take without being asked.
+            // No replica is elected under an epoch that the target may take without being asked.
             self.current_epoch = epochs.last;
         }
         let until = self.now().saturating_add(self.settings.manual_failover_timeout);

@@ -358,7 +358,7 @@ impl Snapshot {
             self.abort(Aborted::Uncut(Uncut::Busy));
             self.check()?;
         }
-        // Whoever begins a snapshot has asked that, but a full sync may have had the world first.
+        // The beginning of a snapshot has asked that, but a full sync may have had the world first.
         if server.gates.loading.is_on() {
             self.abort(Aborted::Uncut(Uncut::Loading));
             self.check()?;

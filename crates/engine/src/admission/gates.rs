@@ -119,7 +119,7 @@ fn pass<'a>(
 }
 
 /// The gates that are not about the words of a request: for what does this, and needs so much room.
-/// `declared` finds what a program says that it does. They stand in the order in which Redis asks.
+/// `declared` finds what a program says that it does. The order is that in which Redis asks.
 #[inline]
 fn pass_with_data(
     request: GateRequest<'_>,

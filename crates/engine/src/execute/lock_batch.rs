@@ -89,12 +89,8 @@ impl<'a> LockBatch<'a> {
         if batched.len() < 2 {
             return None;
         }
-        evict::prepare(lane, || {
-            let rooms = batched
-                .iter()
-                .map(|request| budget::room_for(request.entry.spec.flags, request.args));
-            rooms.sum()
-        });
+        let room = |it: &BatchedRequest<'_>| budget::room_for(it.entry.spec.flags, it.args);
+        evict::prepare(lane, || batched.iter().map(room).sum());
         let routed = lane.routed();
         let are_programs = batched[0].entry.counts_keys;
         let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);

@@ -380,7 +380,6 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> LifeOutcome {
     }
 }
 
-#[inline]
 fn demand_on(body: &impl Body, asked: PendingSignals) -> Option<Demand> {
     demand(asked, || body.status(), || body.must_disconnect())
 }
@@ -398,8 +397,8 @@ pub(crate) fn demand(
     let SessionStatus { wait, outgoing, .. } = status();
     // A result may have been made of what is old by now, so nothing comes before it.
     let is_settled = !wait.is_offloaded();
-    // What was sent elsewhere by what was so may begin to wait there: the review stays asked, and
-    // so nobody gives it anything, until that is known.
+    // What was sent elsewhere may begin to wait there: until that is known the review stays asked,
+    // and nobody gives it anything.
     let may_review = asked.is_asked(Signal::Review) && (is_settled || must_disconnect());
     let demands = [
         (Signal::Kill, true, Demand::Kill),
@@ -445,8 +444,7 @@ fn handle_demand(body: &mut impl Body, demand: Demand) -> StepEnd {
 }
 
 /// Looks at what its user may still do. A session that waits for what is not for it any more waits
-/// no longer; `false` if the session has to go, with the messages and replies that it did not take
-/// yet.
+/// no longer; `false` if the session has to go.
 fn review(body: &mut impl Body) -> bool {
     if body.must_disconnect() {
         return false;

@@ -277,7 +277,7 @@ impl History {
             }
             5 if self.owns(machine) && !self.world.is_frozen(machine) => {
                 self.world.try_order(machine, &AdminCommand::DelSlots(self.slots.clone()));
-                // Nobody took them: as an operator who sees that.
+                // An operator who sees that nobody took them.
                 self.world.try_order(machine, &AdminCommand::AddSlots(self.slots.clone()));
             }
             6 if self.world.random.below(8) == 0 => {
@@ -322,7 +322,7 @@ impl History {
         self.write();
     }
 
-    /// Whoever serves the slots acknowledges a write.
+    /// The node that serves the slots acknowledges a write.
     fn write(&mut self) {
         for machine in 0..self.world.count() {
             if !self.serves(machine) {

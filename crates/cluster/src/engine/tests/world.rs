@@ -64,7 +64,7 @@ enum SyncState {
     Asked,
     /// All data of another shard come, until then.
     Coming(u64),
-    /// They are here.
+    /// All data are here.
     Done,
 }
 

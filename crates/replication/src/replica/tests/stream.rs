@@ -37,7 +37,7 @@ fn an_acknowledgement_every_second_tells_what_is_applied() {
     assert_eq!(session.pass(1000), ["> REPLCONF ACK 114 FACK 110"]);
 }
 
-/// Somebody may wait for the disk: that is told when it is so, and not by the next second's word.
+/// A client may wait for the disk: that is told when it is so, and not by the next second's word.
 #[test]
 fn getack_is_answered_once_more_when_all_before_is_on_disk() {
     let settings = ReplicaSettings { has_aof: true, ..ReplicaSettings::default() };

@@ -36,7 +36,7 @@ impl World {
         self.failures.extend(found);
     }
 
-    /// Whoever takes a shard's place has the shard's data.
+    /// A node that takes a shard's place has the shard's data.
     pub(super) fn check_data(&mut self, machine: usize) {
         let it = &self.machines[machine];
         if let Some(follows) = it.follows.filter(|follows| *follows != it.shard) {
