@@ -418,8 +418,7 @@ fn handle_demand(body: &mut impl Body, demand: Demand) -> StepEnd {
         Demand::Kill | Demand::Move => return StepEnd::End,
         Demand::Review => {
             let may_stay = review(body);
-            // While it is asked, no command gives it anything; what changes from here on it sees
-            // now.
+            // Until then no command gives it anything; what changes from here on it sees now.
             body.clear_signal(Signal::Review);
             if !may_stay || !review(body) {
                 return StepEnd::End;
