@@ -430,7 +430,7 @@ fn r10_30_a_failover_that_comes_to_nothing_leaves_a_primary() {
 fn an_abort_calls_off_every_end_that_was_asked_for() {
     let arguments = ["--save", "", "--shutdown-timeout", "60"];
     for top in [Server::start(&arguments), Oracle::Redis82.start(&arguments)] {
-        let below = Oracle::Redis70.start(&["--save", ""]);
+        let below = Oracle::Redis82.start(&["--save", ""]);
         follow(&below, &top);
         await_equal(&top, &below);
         below.signal(rustix::process::Signal::STOP);
