@@ -46,18 +46,18 @@ fn is_empty_before(orders: impl Fn(&Cluster) -> Vec<String>) {
     assert_eq!(newest(source, "state"), "success");
 }
 
-fn set_slot(change: &str, node: String) -> Vec<String> {
+fn set_slot(change: &str, node: &str) -> Vec<String> {
     vec![format!("CLUSTER SETSLOT {SLOT} {change} {node}")]
 }
 
 #[test]
 fn a_lost_slot_is_empty_before_it_is_opened_again() {
-    is_empty_before(|cluster| set_slot("IMPORTING", id(cluster.to())));
+    is_empty_before(|cluster| set_slot("IMPORTING", &id(cluster.to())));
 }
 
 #[test]
 fn a_lost_slot_is_empty_before_it_is_assigned_again() {
-    is_empty_before(|cluster| set_slot("NODE", id(cluster.from())));
+    is_empty_before(|cluster| set_slot("NODE", &id(cluster.from())));
 }
 
 #[test]

@@ -77,13 +77,12 @@ fn answers(server: &Server, reasons: [usize; 2]) -> Vec<String> {
 #[test]
 fn of_two_shut_gates_that_speaks_that_speaks_in_redis() {
     let [ours, theirs] = [Server::start(&[]), Oracle::redis82()];
-    for first in 0..REASONS.len() {
-        for second in first..REASONS.len() {
-            let [ours, theirs] = [&ours, &theirs].map(|server| answers(server, [first, second]));
-            let (first, second) = (REASONS[first].0, REASONS[second].0);
-            for (our, their) in ours.iter().zip(&theirs) {
-                assert_eq!(our, their, "{first} and {second}");
-            }
+    let pairs = (0..REASONS.len()).flat_map(|one| (one..REASONS.len()).map(move |it| [one, it]));
+    for pair in pairs {
+        let [ours, theirs] = [&ours, &theirs].map(|server| answers(server, pair));
+        let [first, second] = pair.map(|it| REASONS[it].0);
+        for (our, their) in ours.iter().zip(&theirs) {
+            assert_eq!(our, their, "{first} and {second}");
         }
     }
 }

@@ -14,7 +14,7 @@ fn records_are_taken(script: &[&str]) {
         let reply = session.call(&line.replace("MOST", &GREATEST.to_string()));
         assert!(!reply.starts_with('-'), "{line}: {reply}");
         for record in session.journal() {
-            let reply = replica.call(&record);
+            let reply = replica.call(record);
             assert!(!reply.starts_with('-'), "{record}: {reply}");
         }
     }
