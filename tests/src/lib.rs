@@ -22,6 +22,7 @@ pub mod impostor;
 pub mod ledger;
 pub mod lua_programs;
 pub mod memcached;
+pub mod network_namespace;
 pub mod peer;
 mod process;
 pub mod proxy;

@@ -1,12 +1,10 @@
 //! Rights by HTTP: the headers that make a stranger no friend, and the databases of a user.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use std::process::Command;
-
 use tests::http::{Answer, send};
 use tests::render::render;
 use tests::server::free_port;
-use tests::{Server, check, environment};
+use tests::{Server, check, network_namespace};
 
 fn start(more: &[&str]) -> (Server, u16) {
     let port = free_port();
@@ -55,21 +53,7 @@ for path in [":9121/api/me", ":9121/metrics", ":6379/metrics"]:
             told.append(0)
 print(*told)
 "#;
-    let made = Command::new("unshare").args(["--map-root-user", "--net", "true"]).output();
-    let made = made.is_ok_and(|output| output.status.success());
-    assert!(made || !rustix::process::geteuid().is_root(), "root cannot `unshare --net` here");
-    if !made {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let output = Command::new("unshare")
-        .args(["--map-root-user", "--net", "sh", "-c", SCRIPT, "sh"])
-        .args([environment::binary(), environment::recorded("redis_cli")])
-        .arg(ASK)
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let Some(told) = network_namespace::run(SCRIPT, &[ASK]) else { return };
     let lines: Vec<&str> = told.lines().map(str::trim).collect();
     let thrice = |row: &str| [row; 3].join(" ");
     let by_http = |row: &str| [row; 2].join(" ");

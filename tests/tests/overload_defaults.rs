@@ -4,14 +4,13 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::Duration;
 
 use proto::value::Value;
 use tests::client::field;
 use tests::render::{render, text};
 use tests::server::{eventually, free_port};
-use tests::{Client, Server, environment};
+use tests::{Client, Server, network_namespace};
 
 fn ok() -> Value {
     Value::Simple("OK".into())
@@ -47,20 +46,7 @@ fn a_flood_from_the_network_leaves_its_operator_a_way_in() {
         "$2" -h 127.0.0.1 info stats | grep rejected_connections
         kill $flood $server; wait
     "#;
-    let made = Command::new("unshare").args(["--map-root-user", "--net", "true"]).output();
-    let made = made.is_ok_and(|output| output.status.success());
-    assert!(made || !rustix::process::geteuid().is_root(), "root cannot `unshare --net` here");
-    if !made {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let output = Command::new("unshare")
-        .args(["--map-root-user", "--net", "sh", "-c", SCRIPT, "sh"])
-        .args([environment::binary(), environment::recorded("redis_cli")])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let Some(text) = network_namespace::run(SCRIPT, &[]) else { return };
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
     assert_eq!(lines[..2], ["pubsub_clients:8", "OK"], "{text}");
