@@ -1,5 +1,5 @@
-//! A network namespace that a test makes for itself: in it the server may listen on all addresses, and
-//! be asked by a stranger, while nobody outside can reach it.
+//! A network namespace that a test makes for itself: in it the server may listen on all addresses,
+//! and be asked by a stranger, while nobody outside can reach it.
 //!
 //! Invariant: as root, as in CI, nothing of it goes untested.
 
