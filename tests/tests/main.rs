@@ -48,6 +48,8 @@ mod cluster_move_queue;
 mod cluster_moved_items;
 mod cluster_moves;
 mod cluster_orders;
+mod cluster_proxy;
+mod cluster_proxy_faults;
 mod cluster_rebalance;
 mod cluster_replica_data;
 mod cluster_slot_moves;

@@ -34,6 +34,7 @@ use crate::transaction::control_plane::{Asker, ControlRequest, Next};
 use crate::transaction::engine::Engine;
 
 mod foreign;
+mod forward;
 mod http_request;
 mod lock_batch;
 mod locks;
@@ -44,6 +45,7 @@ mod rejection;
 mod unit;
 
 pub use foreign::{ForeignBody, ForeignRequest, PartOutcome};
+pub use forward::{join_forward, send_on};
 pub use lock_batch::{BatchedRequest, BatchedRequests, LOCK_BATCH_MAX, LockBatch};
 use locks::{Granted, PREFETCHED_MAX};
 pub use lookup::{Located, Lookup, Resolved};
@@ -110,6 +112,7 @@ pub fn execute(
         }
     };
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+    let is_queued = session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE);
     let room = || budget::room_for(entry.spec.flags, args);
     let admit = || gates::admit(lane, session, entry, args, || located.known());
     let (verdict, grant) = locks::enter(lane, grant, room, admit);
@@ -124,11 +127,16 @@ pub fn execute(
             return after(session, None, out, mark, Step::Done);
         }
         Verdict::Postponed(suspension) => return Step::Postpone(suspension),
+        Verdict::Elsewhere(node) if !is_queued => {
+            return forward::begin(lane, session, (entry, args), (node, false));
+        }
+        // What is queued goes along with its EXEC.
+        Verdict::Elsewhere(_) => {}
     }
     if !matches!(entry.run, Run::Control) {
         failpoint::behind_gates();
     }
-    if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
+    if is_queued {
         queue::queue(lane, session, entry, location, args, out);
         return after(session, None, out, mark, Step::Done);
     }
@@ -207,9 +215,11 @@ impl CommandExecution<'_> {
         }
         let mut tx = self.begin(acquisition, self.may_be_undone());
         if self.lane.shared.gates.routing.is_on()
-            && let Some(refusal) = self.open_keys().and_then(|keys| keys.refuse(self.lane, &tx))
+            && let Some(keys) = self.open_keys()
+            && let Some(refusal) = keys.refuse(self.lane, &tx)
         {
-            return self.redirect(&refusal);
+            drop(tx);
+            return self.redirect(&keys, &refusal);
         }
         tx.serve_within_budget();
         if let Some(location) = self.location {
@@ -252,17 +262,24 @@ impl CommandExecution<'_> {
     }
 
     fn open_keys(&self) -> Option<OpenSlotKeys> {
+        self.routed().open_keys(&self.lane.routes())
+    }
+
+    fn routed(&self) -> RoutedRequest<'_> {
         let Self { lane, entry, args, .. } = *self;
         let (session, flags) = (&*self.session, gates::effective_flags(self.session, entry));
         let (server, known) = (lane.shared, self.known());
-        let request = RoutedRequest { server, session, entry, args, known, flags };
-        request.open_keys(&lane.routes())
+        RoutedRequest { server, session, entry, args, known, flags }
     }
 
-    /// Sends the client elsewhere, as the gates would have. The reply of EXEC is left out here:
-    /// what its client does not want is known only where EXEC ends.
+    /// Sends the client, or the request, elsewhere, as the gates would have. The reply of EXEC is
+    /// left out here: what its client does not want is known only where EXEC ends.
     #[cold]
-    fn redirect(&mut self, refusal: &Refusal) -> Step {
+    fn redirect(&mut self, keys: &OpenSlotKeys, refusal: &Refusal) -> Step {
+        let destination = keys.destination(self.routed(), &self.lane.routes(), refusal);
+        if let Some(node) = destination {
+            return forward::begin(self.lane, self.session, (self.entry, self.args), (node, true));
+        }
         let mark = self.out.mark();
         self.lane.shared.observed.stats.rejected(self.lane.number, self.entry.id);
         reject(self.lane, self.session, Some(self.entry), self.args, self.out, refusal);

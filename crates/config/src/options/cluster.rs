@@ -181,6 +181,19 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "cluster-proxy",
+        default: "no",
+        doc: "Sends requests for keys of other nodes on to them, for clients without a cluster map.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "cluster-proxy-timeout",
+        kind: integer(1, i32::MAX as i64),
+        default: "15000",
+        doc: "Milliseconds of silence after which a request that was sent on is given up.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "cluster-bus-allow",
         kind: NETWORKS,
         doc: "The addresses and networks from which nodes may come to the bus; none is all.",
@@ -351,6 +364,8 @@ settings! {
     CLUSTER_PING_INTERVAL: u64 = "cluster-ping-interval";
     CLUSTER_PORT: u16 = "cluster-port";
     CLUSTER_PREFERRED_ENDPOINT_TYPE: EndpointType = "cluster-preferred-endpoint-type";
+    CLUSTER_PROXY: bool = "cluster-proxy";
+    CLUSTER_PROXY_TIMEOUT: u64 = "cluster-proxy-timeout";
     CLUSTER_REPLICA_NO_FAILOVER: bool = "cluster-replica-no-failover";
     CLUSTER_REPLICA_VALIDITY_FACTOR: u64 = "cluster-replica-validity-factor";
     CLUSTER_REQUIRE_FULL_COVERAGE: bool = "cluster-require-full-coverage";

@@ -11,12 +11,11 @@ use std::sync::Arc;
 
 use commands::declare::Group;
 use commands::{Flags, Role};
-use config::DebugAccess;
-use config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
 use keyspace::{Location, Refusal};
 use proto::Args;
 
 use crate::admission::acl_check;
+use crate::admission::protected_command::protect;
 use crate::admission::quota;
 use crate::admission::redirection::RoutedRequest;
 use crate::admission::script_flags;
@@ -48,6 +47,8 @@ pub enum Verdict {
     Refused(Refusal),
     /// Not now: the suspension says when to ask again.
     Postponed(Suspension),
+    /// The command is to be sent on to the node of this name.
+    Elsewhere(Box<str>),
 }
 
 /// Asks all gates; `known` is where the first of its keys belong.
@@ -73,6 +74,8 @@ enum GateError {
     Refusal(Refusal),
     /// The suspension says when to ask again.
     Wait(Suspension),
+    /// The node of this name has its keys, and runs it for the client.
+    Elsewhere(Box<str>),
 }
 
 /// A command at the gates.
@@ -111,11 +114,29 @@ fn pass<'a>(
     arity(request)?;
     protected_command(request)?;
     acl(request, acl_check_of)?;
-    route(request, known)?;
     let effective = effective_flags(session, entry);
     let declared = || declared_flags(lane, session, entry, args);
+    if let Some(node) = route(request, known)? {
+        return pass_elsewhere(request, effective, declared, node);
+    }
     let room = || budget::room_for(effective, args);
     pass_with_data(request, effective, room, declared)
+}
+
+/// The gates for what another node runs: those that are about the client. What is about the data is
+/// asked there.
+#[cold]
+fn pass_elsewhere(
+    request: GateRequest<'_>,
+    effective: Flags,
+    declared: impl Fn() -> Flags + Copy,
+    node: Box<str>,
+) -> GateResult {
+    subscriber(request)?;
+    monitor(request, effective, declared)?;
+    quotas(request)?;
+    pause(request.lane, declared)?;
+    Err(GateError::Elsewhere(node))
 }
 
 /// The gates that are not about the words of a request: for what does this, and needs so much room.
@@ -170,14 +191,14 @@ fn acl(
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
-/// In a cluster, keys that another node serves.
+/// In a cluster, keys that another node serves; the node, if the request is to be sent on.
 #[inline]
 fn route<'a>(
     GateRequest { lane, session, entry, args, .. }: GateRequest<'_>,
     known: impl FnOnce() -> &'a [Location],
-) -> GateResult {
+) -> Result<Option<Box<str>>, GateError> {
     if !lane.shared.gates.routing.is_on() {
-        return Ok(());
+        return Ok(None);
     }
     let routes = lane.refreshed_routes();
     // A program that says that it writes goes where it may, and not only its commands.
@@ -188,8 +209,7 @@ fn route<'a>(
     };
     let request =
         RoutedRequest { server: lane.shared, session, entry, args, known: known(), flags };
-    let refusal = request.refuse(&routes);
-    refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+    request.route(&routes).map_err(GateError::Refusal)
 }
 
 /// A subscriber that speaks RESP2 is confined to what its messages cannot be taken for.
@@ -338,6 +358,7 @@ fn verdict(passed: GateResult) -> Verdict {
         Ok(()) => Verdict::Admitted,
         Err(GateError::Refusal(refusal)) => Verdict::Refused(refusal),
         Err(GateError::Wait(suspension)) => Verdict::Postponed(suspension),
+        Err(GateError::Elsewhere(node)) => Verdict::Elsewhere(node),
     }
 }
 
@@ -503,6 +524,23 @@ pub(crate) fn admits_batched(
     spec.arity.admits(args.len()) && lane.shared.memory.budget.refuse(flags, room).is_none()
 }
 
+/// The node that a request is sent on to behind another, if nothing else is to be said of it.
+#[cold]
+pub(crate) fn destination_batched(
+    lane: &Lane,
+    session: &Session,
+    entry: &CommandEntry,
+    (args, known): (Args<'_>, &[Location]),
+) -> Option<Box<str>> {
+    if lane.shared.gates.quotas.has_quotas() && quota::is_limited(lane, session) {
+        return None;
+    }
+    match ask(lane, session, entry, args, || known, acl_check::is_denied_quietly) {
+        Verdict::Elsewhere(node) => Some(node),
+        _ => None,
+    }
+}
+
 /// Whether a command may say of itself what it does, so that two with one name differ.
 #[inline]
 pub(crate) fn may_declare(entry: &CommandEntry) -> bool {
@@ -556,22 +594,4 @@ fn confined(entry: &CommandEntry) -> Refusal {
          allowed in this context",
         entry.full_name
     ))
-}
-
-#[cold]
-fn protect(lane: &Lane, session: &Session, entry: &CommandEntry) -> Option<Refusal> {
-    let config = &lane.shared.config;
-    let (access, word): (DebugAccess, &str) = match entry.spec.role {
-        Role::Debug => (config.get(ENABLE_DEBUG_COMMAND), "debug"),
-        _ => (config.get(ENABLE_MODULE_COMMAND), "module"),
-    };
-    if access.allows(session.is_local) {
-        return None;
-    }
-    Some(Refusal::owned(format!(
-        "ERR {} command not allowed. If the enable-{word}-command option is set to \"local\", you \
-         can run it from a local connection, otherwise you need to set this option in the \
-         configuration file, and then restart the server.",
-        word.to_ascii_uppercase()
-    )))
 }

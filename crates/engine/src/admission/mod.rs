@@ -6,6 +6,7 @@ pub mod acl_check;
 pub mod delayed_login;
 pub mod gates;
 pub mod password;
+mod protected_command;
 pub(crate) mod quota;
 pub mod redirection;
 pub mod script_flags;

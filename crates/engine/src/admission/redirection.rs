@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::slot_map::{SlotAccess, SlotMap, SlotQuery};
-use crate::session::Session;
+use crate::session::{PROXY_LIBRARY, Session};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
@@ -43,12 +43,47 @@ pub(crate) fn slot_access(session: &Session) -> SlotAccess {
 impl RoutedRequest<'_> {
     /// Why the request does not run on this node.
     #[cold]
-    pub(super) fn refuse(self, routes: &SlotMap) -> Option<Refusal> {
+    fn refuse(self, routes: &SlotMap) -> Option<Refusal> {
         let slots = self.slots();
         match slots.as_slice() {
             [] => None,
             [slot] => routes.refuse(self.query(*slot)),
             [first, ..] => routes.refuse_several(self.query(*first), &slots),
+        }
+    }
+
+    /// Why the request does not run on this node, or the node that it is sent on to instead of
+    /// being refused, where clients are served that know no cluster.
+    #[cold]
+    pub(super) fn route(self, routes: &SlotMap) -> Result<Option<Box<str>>, Refusal> {
+        let Some(refusal) = self.refuse(routes) else { return Ok(None) };
+        if !routes.proxies {
+            return Err(refusal);
+        }
+        let is_lost = || self.session.multi.as_ref().is_some_and(|multi| multi.is_lost());
+        if self.entry.spec.role == Role::Exec && is_lost() {
+            // EXEC itself says why nothing runs.
+            return Ok(None);
+        }
+        if !self.may_be_sent_on() {
+            return Err(refusal);
+        }
+        let slots = self.slots();
+        let slot = slots.first().copied();
+        let node = slot.and_then(|slot| routes.destination(slot, &refusal));
+        node.map_or(Err(refusal), |node| Ok(Some(node)))
+    }
+
+    /// Whether another node may run it for its client. What comes by the link of another node is
+    /// sent on no further, and copies of what another node reads cannot be tracked.
+    fn may_be_sent_on(self) -> bool {
+        let Self { session, entry, .. } = self;
+        if session.tracked().is_some() || *session.client.names().library == *PROXY_LIBRARY {
+            return false;
+        }
+        match &session.multi {
+            Some(multi) if entry.spec.role == Role::Exec => multi.queue_for_elsewhere().is_some(),
+            _ => entry.runs_elsewhere(),
         }
     }
 
@@ -139,6 +174,18 @@ pub(crate) struct OpenSlotKeys {
 }
 
 impl OpenSlotKeys {
+    /// The node that a request is sent on to instead of being refused so.
+    #[cold]
+    pub(crate) fn destination(
+        &self,
+        request: RoutedRequest<'_>,
+        routes: &SlotMap,
+        refusal: &Refusal,
+    ) -> Option<Box<str>> {
+        let may = || request.may_be_sent_on();
+        routes.destination(self.query.slot, refusal).filter(|_| may())
+    }
+
     /// Why a request does not run that has their locks.
     #[cold]
     pub(crate) fn refuse(&self, lane: &Lane, tx: &Tx) -> Option<Refusal> {
@@ -166,6 +213,13 @@ pub fn refuse_waiting(
     let (known, flags) = (&[][..], entry.spec.flags);
     let request = RoutedRequest { server, session, entry, args, known, flags };
     request.refuse(&server.gates.routing.table())
+}
+
+/// Whether a client that is refused so is served by the node that it would be sent to, through this
+/// one.
+pub fn leads_to_other_node(server: &Shared, refusal: &Refusal) -> bool {
+    let is_moved = refusal.line().is_some_and(|line| line.starts_with(b"MOVED "));
+    is_moved && server.gates.routing.table().proxies
 }
 
 /// The slots of the keys that a script reaches.

@@ -73,6 +73,7 @@ pub(crate) fn charge_step(lane: &Lane, session: &Session, step: &mut Step, charg
         Step::Postpone(_) => {}
         // What has a result to come is accounted with that.
         Step::Wait(suspension) if suspension.has_result_to_come() => _ = lane.tick(),
+        Step::Forward(_) => _ = lane.tick(),
         // What waits is accounted when that is over.
         Step::Wait(Suspension::Blocked(blocked)) => note_wait(lane, session, &mut blocked.ran),
         _ => charge(),

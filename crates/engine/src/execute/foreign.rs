@@ -27,6 +27,9 @@ use crate::session::{
 use crate::table::command_table::CommandEntry;
 use crate::table::flag_set::FlagSet;
 
+/// What cannot be asked of the gates for it.
+const NOT_SENT_ON: &str = "only requests in Redis' protocol are sent on";
+
 /// What came of a part of a request in steps.
 pub enum PartOutcome {
     /// The part is done.
@@ -131,6 +134,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             // Between two parts others have had the world: a pause may be answered.
             Verdict::Postponed(_) if self.entry.may_write() => return PartOutcome::Postponed,
             Verdict::Admitted | Verdict::Postponed(_) => locks,
+            Verdict::Elsewhere(_) => unreachable!("{NOT_SENT_ON}"),
         };
         match locks {
             Ok(acquisition) => {
@@ -158,6 +162,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         match verdict {
             Verdict::Admitted => Ok(granted),
             Verdict::Postponed(suspension) => Err(Step::Postpone(suspension)),
+            Verdict::Elsewhere(_) => unreachable!("{NOT_SENT_ON}"),
             Verdict::Refused(refusal) => {
                 lane.shared.observed.stats.rejected(lane.number, entry.id);
                 self.refuse(&refusal);

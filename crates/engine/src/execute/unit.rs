@@ -68,9 +68,11 @@ impl CommandExecution<'_> {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, undoable);
-        if let Some(refusal) = open_keys.and_then(|keys| keys.refuse(self.lane, &tx)) {
+        if let Some(keys) = open_keys
+            && let Some(refusal) = keys.refuse(self.lane, &tx)
+        {
             drop(tx);
-            return self.redirect(&refusal);
+            return self.redirect(&keys, &refusal);
         }
         if let (Some(key), Some(location)) = (self.entry.only_key(self.args), self.location) {
             tx.hint(key, location);

@@ -65,6 +65,8 @@ pub struct SlotMap {
     pub pubsubshard_when_down: bool,
     /// `cluster-allow-cross-slot`.
     pub allows_cross_slot: bool,
+    /// `cluster-proxy`: what another node serves is sent on to that node.
+    pub proxies: bool,
 }
 
 /// What a client has said that opens slots to it.
@@ -176,6 +178,23 @@ impl SlotMap {
 
     fn owner(&self, slot: u16) -> Option<&SlotMapNode> {
         self.nodes.get(usize::from(*self.owners.get(usize::from(slot))?))
+    }
+
+    /// The name of the node that a redirection for keys of this slot leads to, if requests are sent
+    /// on.
+    pub(crate) fn destination(&self, slot: u16, refusal: &Refusal) -> Option<Box<str>> {
+        if !self.proxies {
+            return None;
+        }
+        let line = refusal.line().unwrap_or_default();
+        let node = match self.open.get(&slot) {
+            _ if line.starts_with(b"MOVED ") => self.owner(slot),
+            Some(OpenSlotState::Migrating(to)) if line.starts_with(b"ASK ") => {
+                self.nodes.get(usize::from(*to))
+            }
+            _ => None,
+        };
+        node.map(|node| node.name.as_str().into())
     }
 
     /// Why a script's command does not run here, in Redis' words for that. `missing` of its keys
@@ -395,6 +414,21 @@ mod tests {
         assert_eq!((said(1, 0, 2), said(3, 2, 0), said(4, 0, 1)), (None, None, None));
         assert_eq!(said(3, 0, 2), Some("ASK 3 10.0.0.1:2000".to_owned()));
         assert_eq!((said(3, 1, 1), said(4, 1, 1)), (again.clone(), again));
+    }
+
+    #[test]
+    fn what_is_sent_elsewhere_is_sent_on_if_that_is_wanted() {
+        let told = table();
+        let proxy = SlotMap { proxies: true, ..table() };
+        let query = |slot| SlotQuery { slot, ..SlotQuery::default() };
+        let moved = told.refuse(query(2)).unwrap();
+        let ask = told.refuse_open(query(3), 0, 1).unwrap();
+        let again = told.refuse_open(query(3), 1, 1).unwrap();
+        assert_eq!(told.destination(2, &moved), None);
+        assert_eq!(proxy.destination(2, &moved).as_deref(), Some("2000"));
+        assert_eq!(proxy.destination(3, &ask).as_deref(), Some("2000"));
+        assert_eq!(proxy.destination(3, &again), None);
+        assert_eq!(proxy.destination(0, &proxy.refuse(query(0)).unwrap()), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use keyspace::{Acquisition, Lsn};
 use proto::Reply;
 
+use super::forwarding::ForwardedWait;
 use super::suspension::Executed;
 use super::waiting::{KeyWait, Waiting};
 
@@ -20,6 +21,8 @@ pub struct Blocked {
     pub place: Option<KeyWait>,
     /// The copies that it waits for.
     pub ack_wait: Option<AckWait>,
+    /// The other node of the cluster where it waits.
+    pub forwarded: Option<ForwardedWait>,
     /// Whether the keys are to be looked at though nobody changes them.
     pub recheck: Recheck,
 }
@@ -73,7 +76,15 @@ impl AckWait {
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
     pub fn on_time(ran: Executed, until_us: Option<i64>, on_timeout: fn(&mut Reply<'_>)) -> Self {
-        Self { ran, until_us, on_timeout, place: None, ack_wait: None, recheck: Recheck::No }
+        Self {
+            ran,
+            until_us,
+            on_timeout,
+            place: None,
+            ack_wait: None,
+            forwarded: None,
+            recheck: Recheck::No,
+        }
     }
 
     /// A wait for copies, or for a time.
@@ -81,6 +92,12 @@ impl Blocked {
         // How many copies there are is looked up when it gives up.
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
         Self { ack_wait: Some(ack_wait), ..Self::on_time(ran, until_us, on_timeout) }
+    }
+
+    /// A wait at another node of the cluster, by whose clock it ends.
+    pub(crate) fn elsewhere(ran: Executed, forwarded: ForwardedWait) -> Self {
+        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
+        Self { forwarded: Some(forwarded), ..Self::on_time(ran, None, on_timeout) }
     }
 
     /// A wait for keys.

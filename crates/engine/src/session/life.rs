@@ -100,7 +100,7 @@ pub trait Waits {
     fn reply_acknowledged(&mut self, cx: &mut TaskContext<'_>) -> bool;
 
     /// Whether it was asked to wait no longer, and if so, whether with an error.
-    fn unblocked(&self) -> Option<bool>;
+    fn unblocked(&mut self) -> Option<bool>;
 
     /// Whether its time is over.
     fn is_late(&mut self, cx: &mut TaskContext<'_>) -> bool;

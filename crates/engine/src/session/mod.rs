@@ -7,6 +7,7 @@ mod acl_subject;
 mod blocked;
 pub mod client_info;
 pub mod fieldsets;
+mod forwarding;
 mod importing_slots;
 pub mod life;
 pub mod lock_set;
@@ -29,6 +30,10 @@ pub use acl_subject::{
     AclLogRecord, AclSubject, Denied, NO_AUTH, Request, channels_of, denial, needs_password,
 };
 pub use blocked::{AckWait, Blocked, Copies, Recheck};
+pub use forwarding::{
+    ClusterProxy, ForwardBatch, ForwardBody, ForwardOrder, ForwardedReplies, ForwardedRequest,
+    ForwardedWait, PROXY_LIBRARY, QueuedRequests,
+};
 pub use importing_slots::ImportingSlots;
 pub(crate) use lock_set::LockSet;
 pub use memcached::{CLASSES, EventWatch, MemcachedState, WatchClass, WatchClasses};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use commands::Flags;
+use commands::{Flags, Role};
 use keyspace::{Acquisition, Keyspace, Location, Tx, TxOptions, Watch};
 use proto::{Args, ArgsBuffer};
 
@@ -238,6 +238,15 @@ impl MultiState {
         if let Some(queue) = &self.queue {
             queue.iter_from(0).for_each(visit);
         }
+    }
+
+    /// The commands that wait for EXEC, if another node of the cluster may run them all: they are
+    /// about keys, or are the same wherever they run, and nothing is watched here.
+    pub(crate) fn queue_for_elsewhere(&self) -> Option<&Arc<MultiQueue>> {
+        let queue = self.queue.as_ref().filter(|_| self.watching.is_none())?;
+        let is_alike = |role: Role| matches!(role, Role::Ping | Role::Publish);
+        let may_go = |it: Queued<'_>| it.entry.runs_elsewhere() || is_alike(it.entry.spec.role);
+        queue.iter_from(0).all(may_go).then_some(queue)
     }
 
     /// MULTI: what comes is queued from here on.

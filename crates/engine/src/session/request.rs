@@ -4,7 +4,7 @@
 
 use keyspace::{Acquisition, HeavyPass, Refusal, TxOptions};
 
-use super::{Session, Suspension};
+use super::{ForwardBatch, Session, Suspension};
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 
@@ -42,6 +42,8 @@ pub enum Step {
     Postpone(Suspension),
     /// The request runs on; the session waits for its end.
     Wait(Suspension),
+    /// Another node of the cluster is to run it, with those behind it that are for the same node.
+    Forward(Box<ForwardBatch>),
 }
 
 /// How a session's transactions are begun.

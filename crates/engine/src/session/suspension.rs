@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::Session;
 use super::blocked::{Blocked, Recheck};
+use super::forwarding::ForwardedReplies;
 use super::life::Wait;
 use super::steps::Steps;
 use super::waiting::Waiting;
@@ -29,6 +30,8 @@ pub enum Suspension {
     Offload(oneshot::Receiver<OffloadResult>),
     /// The same from a unit that may come back, and then goes on with the session.
     ResumableOffload(oneshot::Receiver<OffloadResult>),
+    /// The replies of another node of the cluster to requests that were sent on to it.
+    Forwarded(oneshot::Receiver<ForwardedReplies>),
     /// Its own next step.
     Steps(Box<Steps>),
     /// The end of other sessions.
@@ -168,7 +171,9 @@ impl Suspension {
         match self {
             Self::None => Wait::Nothing,
             Self::Locks(_) => Wait::Locks,
-            Self::Offload(_) | Self::Steps(_) | Self::Departures(_) => Wait::Result,
+            Self::Offload(_) | Self::Forwarded(_) | Self::Steps(_) | Self::Departures(_) => {
+                Wait::Result
+            }
             Self::ResumableOffload(_) => Wait::Return,
             Self::Pause => Wait::Postponed,
             Self::Backpressure(_) => Wait::Room,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use acl::{Catalogue, CatalogueEntry};
 use base::quote::shown;
 use commands::errors;
-use commands::{Command, DataCommand, Flags, Group, Handler, Plan, Spec, categories};
+use commands::{Command, DataCommand, Flags, Group, Handler, Plan, Role, Spec, categories};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -52,7 +52,18 @@ impl CommandEntry {
     pub fn answers_with_messages(&self) -> bool {
         let spec = &self.spec;
         let tells = spec.group == Group::PubSub && spec.flags.has(Flags::SUBSCRIBED);
-        tells || spec.role == commands::Role::SyncSlots
+        tells || spec.role == Role::SyncSlots
+    }
+
+    /// Whether another node of a cluster may run the command for a client of this one: the command
+    /// is about its keys, and neither about this node nor about what its session goes on with.
+    pub(crate) fn runs_elsewhere(&self) -> bool {
+        let (flags, role) = (self.spec.flags, self.spec.role);
+        let of_session = [Flags::SESSION, Flags::USES_FIELDSET, Flags::ASKING];
+        let is_kept = of_session.into_iter().any(|flag| flags.has(flag)) || role == Role::Migrate;
+        let has_keys = !self.spec.keys.is_empty();
+        let is_steering = matches!(self.run, Run::Control) && role != Role::ShardPublish;
+        has_keys && !is_kept && !is_steering
     }
 
     /// Whether the command may change the data; EXEC and scripts may, unless they say that they do

@@ -11,7 +11,7 @@ use proto::{Args, Reply};
 
 use crate::reclaim::evict;
 use crate::runtime::log::log_warning;
-use crate::session::patience;
+use crate::session::{ClusterProxy, patience};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Handlers};
 use crate::transaction::control_plane::{ControlPlane, ControlRequest, Next};
@@ -23,6 +23,8 @@ pub struct Engine {
     programs: Handlers<Prepare>,
     /// Set before the first command comes.
     control: OnceLock<&'static dyn ControlPlane>,
+    /// Set before the first command comes, in a cluster.
+    cluster_proxy: OnceLock<&'static dyn ClusterProxy>,
 }
 
 impl Deref for Engine {
@@ -37,7 +39,7 @@ impl Deref for Engine {
 impl Engine {
     /// Adds what makes the programs; the control plane is attached later.
     pub fn new(shared: Shared, programs: Handlers<Prepare>) -> Self {
-        Self { shared, programs, control: OnceLock::new() }
+        Self { shared, programs, control: OnceLock::new(), cluster_proxy: OnceLock::new() }
     }
 
     /// Has the keyspace ask and tell this engine; once.
@@ -55,6 +57,16 @@ impl Engine {
     /// Has this run the commands beside the data; once.
     pub fn set_control_plane(&self, control: &'static dyn ControlPlane) {
         let _ = self.control.set(control);
+    }
+
+    /// Has this send requests on to other nodes; once.
+    pub fn set_cluster_proxy(&self, proxy: &'static dyn ClusterProxy) {
+        let _ = self.cluster_proxy.set(proxy);
+    }
+
+    /// What sends requests on to other nodes.
+    pub(crate) fn cluster_proxy(&self) -> &'static dyn ClusterProxy {
+        *self.cluster_proxy.get().expect("a table of slots comes behind it")
     }
 
     /// Runs a command beside the data.

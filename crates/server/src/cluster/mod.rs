@@ -13,6 +13,7 @@ mod moves;
 mod node;
 mod peer_client;
 mod peer_socket;
+mod proxy;
 mod rebalance;
 mod role_thread;
 mod settings;
@@ -26,5 +27,6 @@ pub(crate) use moves::{
 };
 pub(crate) use node::{ClusterNode, World};
 pub(crate) use peer_client::PeerClient;
+pub(crate) use proxy::ProxyStats;
 pub(crate) use rebalance::{RebalanceBy, RebalanceOrder, RebalanceRun, Rebalancer, StepState};
 pub(crate) use start::{BusSockets, ClusterContext};

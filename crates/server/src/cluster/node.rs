@@ -5,7 +5,7 @@
 //! is waited for but the disk; the world comes before it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -33,6 +33,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::config_file::NodesConfFile;
 use super::message_queue::MessageQueue;
 use super::moves::SlotMoves;
+use super::proxy::RequestProxy;
 use super::rebalance::Rebalancer;
 use super::trims::Trims;
 use super::{settings, slot_map};
@@ -61,6 +62,8 @@ pub(crate) struct ClusterNode {
     pub(crate) moves: SlotMoves,
     /// Keys of lost slots on their way out.
     pub(crate) trims: Trims,
+    /// Requests that are sent on to other nodes.
+    pub(crate) proxy: RequestProxy,
     /// What this node has rebalanced, and does.
     pub(crate) rebalancer: Rebalancer,
     pub(crate) links: Mutex<BTreeMap<LinkId, Arc<LinkFigures>>>,
@@ -235,6 +238,32 @@ impl ClusterNode {
         let record = self.record(id)?;
         let port = if is_encrypted { record.tls_port } else { record.tcp_port };
         (port != 0).then_some(SocketAddr::new(record.ip?, port))
+    }
+
+    /// The same for the links by which requests are sent on, which may lead to this node itself
+    /// before it has heard its own address.
+    pub(super) fn link_address(&self, id: NodeId, is_encrypted: bool) -> Option<SocketAddr> {
+        let record = self.record(id)?;
+        let is_me = self.with_engine(|cluster| cluster.my_id() == id)?;
+        let port = if is_encrypted { record.tls_port } else { record.tcp_port };
+        let ip = record.ip.or(is_me.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)))?;
+        (port != 0).then_some(SocketAddr::new(ip, port))
+    }
+
+    /// The node that another names by its host and one of its ports; without a host that is the
+    /// other's own.
+    pub(super) fn node_at(&self, host: &str, port: u16, said_by: NodeId) -> Option<NodeId> {
+        let records = self.with_engine(|cluster| cluster.records())?;
+        let own = records.iter().find(|record| record.id == said_by).and_then(|it| it.ip);
+        let is_at = |record: &&NodeRecord| match host {
+            "" | "?" => record.ip.is_some() && record.ip == own,
+            _ => {
+                record.ip.is_some_and(|ip| ip.to_string() == host)
+                    || record.aux.hostname.as_deref() == Some(host)
+            }
+        };
+        let has_port = |record: &&NodeRecord| [record.tcp_port, record.tls_port].contains(&port);
+        records.iter().filter(has_port).find(is_at).map(|record| record.id)
     }
 
     fn record(&self, id: NodeId) -> Option<NodeRecord> {

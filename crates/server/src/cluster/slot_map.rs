@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use cluster::{Cluster, NodeId, NodeRecord, OpenSlot, SLOTS};
 use config::settings::{
     CLUSTER_ALLOW_CROSS_SLOT, CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN, CLUSTER_ALLOW_READS_WHEN_DOWN,
-    CLUSTER_PREFERRED_ENDPOINT_TYPE,
+    CLUSTER_PREFERRED_ENDPOINT_TYPE, CLUSTER_PROXY,
 };
 use config::{Config, EndpointType};
 use engine::limits::slot_map::{OpenSlotState, SlotMap, SlotMapNode};
@@ -43,6 +43,7 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> SlotMap {
         is_up: cluster.is_ok(),
         reads_when_down: config.get(CLUSTER_ALLOW_READS_WHEN_DOWN),
         allows_cross_slot: config.get(CLUSTER_ALLOW_CROSS_SLOT),
+        proxies: config.get(CLUSTER_PROXY),
         pubsubshard_when_down: config.get(CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN),
         ..SlotMap::default()
     }

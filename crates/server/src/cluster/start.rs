@@ -74,6 +74,8 @@ impl ClusterContext {
         }
         let mail = node.open(server, file, read);
         server.pushes.set_bus(node);
+        node.proxy.open(self);
+        server.set_cluster_proxy(&node.proxy);
         // Clients that come before the first table is made are told that nothing is served.
         server.gates.routing.publish(SlotMap::default());
         node.publish_slot_map(server, World::Going);

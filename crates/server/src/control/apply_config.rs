@@ -202,6 +202,7 @@ const EFFECTS: &[ConfigEffect] = &[
             "cluster-allow-reads-when-down",
             "cluster-allow-pubsubshard-when-down",
             "cluster-allow-cross-slot",
+            "cluster-proxy",
             "cluster-blacklist-ttl",
             "cluster-manual-failover-timeout",
         ],

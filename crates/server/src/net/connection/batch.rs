@@ -10,11 +10,13 @@ use std::task::{Context as TaskContext, Poll};
 use commands::{Flags, Role};
 use config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use engine::clients::registry::Signal;
-use engine::execute::{LOCK_BATCH_MAX, LockBatch, Lookup, execute, queue_together};
+use engine::execute::{
+    LOCK_BATCH_MAX, LockBatch, Lookup, execute, join_forward, queue_together, send_on,
+};
 use engine::lane::is_over;
 use engine::reclaim::client_eviction;
 use engine::runtime::lanes::READ_SIZE;
-use engine::session::PendingInput;
+use engine::session::{ForwardBatch, PendingInput};
 use engine::session::life::{BACKLOG_LIMIT, StepEnd};
 use engine::session::{Grant, Step};
 use keyspace::Location;
@@ -412,9 +414,33 @@ impl Batch<'_> {
                 serve.suspension = suspension;
                 Some(End::Waits)
             }
+            Step::Forward(batch) => {
+                self.window.advance(consumed);
+                self.forward(serve, batch);
+                return Some(End::Waits);
+            }
         };
         self.window.advance(consumed);
         end
+    }
+
+    /// Sends a request on to another node, with those right behind it that are for the same node.
+    #[cold]
+    fn forward(&mut self, serve: &mut Connection, mut batch: Box<ForwardBatch>) {
+        loop {
+            if self.window.is_empty() {
+                let limits = self.worker.server.request_limits(serve.session.is_authenticated());
+                self.window.fill(self.data, &limits);
+            }
+            let Some((args, located, end)) = self.window.first(self.data) else { break };
+            let executor = self.worker.executor();
+            if !join_forward(executor, &serve.session, &mut batch, args, located) {
+                break;
+            }
+            self.window.advance(end);
+            self.commands += 1;
+        }
+        serve.suspension = send_on(self.worker.executor(), &serve.session, batch);
     }
 
     /// A command may have made the client one of other limits, which hold for the next reply.

@@ -136,7 +136,7 @@ impl<'a> MemcachedBatch<'a> {
                     serve.suspension = suspension;
                     return Some(End::Waits);
                 }
-                Step::Done | Step::Postpone(_) => {}
+                Step::Done | Step::Postpone(_) | Step::Forward(_) => {}
             }
         }
         let is_over = behind.is_some();

@@ -3,6 +3,8 @@
 //! When that is done `life.rs` says. Invariant: a waiting session holds no turnstile, and is woken
 //! by what it waits for, by a signal, or by its deadline.
 
+mod forwarded;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -82,6 +84,7 @@ impl Waits for Connection {
             Suspension::ResumableOffload(receiver) => {
                 self.await_offload(cx, receiver, Suspension::ResumableOffload)
             }
+            Suspension::Forwarded(receiver) => self.await_forwarded(cx, receiver),
             Suspension::Steps(steps) => self.take_step(cx, steps),
             Suspension::Departures(departures) => self.await_departures(cx, departures),
             suspension => unreachable!("{:?} is no wait for a result", suspension.wait()),
@@ -115,6 +118,11 @@ impl Waits for Connection {
     fn reply_acknowledged(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let (server, resp) = (self.worker.server, self.session.resp);
         let Suspension::Blocked(blocked) = &mut self.suspension else { return false };
+        if let Some(forwarded) = &mut blocked.forwarded {
+            let Poll::Ready(done) = forwarded.poll(cx) else { return false };
+            self.reply_forwarded(done);
+            return true;
+        }
         let Some(ack_wait) = &mut blocked.ack_wait else { return false };
         let needs_file = matches!(ack_wait.awaited, Copies::Synced { here: true, .. });
         let mut output = Output::new();
@@ -134,7 +142,7 @@ impl Waits for Connection {
         true
     }
 
-    fn unblocked(&self) -> Option<bool> {
+    fn unblocked(&mut self) -> Option<bool> {
         if let Some(place) = self.place() {
             // A wait for keys is over already then; another is asked to end.
             return place.unblocked();
@@ -145,7 +153,18 @@ impl Waits for Connection {
             self.forget_unblock();
         }
         let with_error = client.is_asked(Signal::UnblockError);
-        (with_error || client.is_asked(Signal::Unblock)).then_some(with_error)
+        let is_asked = with_error || client.is_asked(Signal::Unblock);
+        if let Suspension::Blocked(blocked) = &mut self.suspension
+            && let Some(forwarded) = &mut blocked.forwarded
+        {
+            // What its node has for it comes first, and is the reply.
+            if is_asked {
+                forwarded.unblock(with_error);
+                self.forget_unblock();
+            }
+            return None;
+        }
+        is_asked.then_some(with_error)
     }
 
     fn is_late(&mut self, cx: &mut TaskContext<'_>) -> bool {
@@ -155,8 +174,12 @@ impl Waits for Connection {
     }
 
     fn refusal(&self) -> Option<Refusal> {
-        let (place, entry) = (self.place()?, self.blocked()?.ran.entry);
-        let server = self.worker.server;
+        let (server, blocked) = (self.worker.server, self.blocked()?);
+        let entry = blocked.ran.entry;
+        if blocked.forwarded.is_some() {
+            return acl_check::refuse(server, &self.session, entry, blocked.ran.args.as_args());
+        }
+        let place = self.place()?;
         place.requests().find_map(|it| {
             let (session, args) = (&self.session, it.as_args());
             acl_check::refuse(server, session, entry, args)
@@ -170,6 +193,11 @@ impl Waits for Connection {
 
     fn end_event(&mut self, end: EventEnd) {
         let (server, resp) = (self.worker.server, self.session.resp);
+        if let EventEnd::Refused(refusal) = &end
+            && redirection::leads_to_other_node(server, refusal)
+        {
+            return self.begin_anew();
+        }
         let Suspension::Blocked(blocked) = &mut self.suspension else { return };
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
@@ -255,6 +283,7 @@ impl Waits for Connection {
             Suspension::Locks(_)
             | Suspension::Backpressure(_)
             | Suspension::Offload(_)
+            | Suspension::Forwarded(_)
             | Suspension::ResumableOffload(_)
             | Suspension::Steps(_)
             | Suspension::Departures(_) => (true, false),

@@ -513,7 +513,7 @@ impl Waits for Model {
         is_safe
     }
 
-    fn unblocked(&self) -> Option<bool> {
+    fn unblocked(&mut self) -> Option<bool> {
         let SimulatedWait::Event(event) = &self.suspension else { return None };
         let is_unblocked = match &event.queue {
             Some((_, waiter)) => is_unblocked(waiter),

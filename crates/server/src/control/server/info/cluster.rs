@@ -1,9 +1,12 @@
-//! The section Cluster: whether this is a node of one, and what came of moves of slots.
+//! The section Cluster: whether this is a node of one, what came of moves of slots, and what was
+//! sent on.
 //!
 //! Invariant: figures of moves are this node's own, since its start; what is no node has none.
 
+use std::sync::atomic::Ordering;
+
 use super::report::Report;
-use crate::cluster::{MoveDirection, MoveState, StepState};
+use crate::cluster::{MoveDirection, MoveState, ProxyStats, StepState};
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
@@ -20,6 +23,11 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         report.field(cancelled, figures.ended(MoveState::Cancelled));
         report.field(keys, figures.keys());
     }
+    let ProxyStats { requests, redirections, errors, links } = &server.cluster.proxy.stats;
+    report.field("cluster_proxy_links", links.load(Ordering::Relaxed));
+    report.field("cluster_proxy_requests", requests.load(Ordering::Relaxed));
+    report.field("cluster_proxy_redirections", redirections.load(Ordering::Relaxed));
+    report.field("cluster_proxy_errors", errors.load(Ordering::Relaxed));
     let rebalancer = &server.cluster.rebalancer;
     report.field("rebalance_in_progress", u8::from(rebalancer.is_underway()));
     report.field("rebalance_moves_left", rebalancer.moves_left());

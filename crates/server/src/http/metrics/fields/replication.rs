@@ -227,6 +227,30 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         "Keys that went with slots from here.",
     ),
     field(
+        "cluster_proxy_links",
+        "cluster_proxy_links",
+        Gauge(1.0),
+        "Links by which requests are sent on to other nodes.",
+    ),
+    field(
+        "cluster_proxy_requests",
+        "cluster_proxy_requests",
+        Counter(1.0),
+        "Requests that were sent on to other nodes.",
+    ),
+    field(
+        "cluster_proxy_redirections",
+        "cluster_proxy_redirections",
+        Counter(1.0),
+        "How often a request that was sent on went to another node than at first.",
+    ),
+    field(
+        "cluster_proxy_errors",
+        "cluster_proxy_errors",
+        Counter(1.0),
+        "Requests that were sent on and have no reply of their node.",
+    ),
+    field(
         "rebalance_in_progress",
         "rebalance_in_progress",
         Gauge(1.0),

@@ -1,0 +1,112 @@
+//! Requests whose keys another node of the cluster serves, on their way to that node.
+//!
+//! Invariant: the gates have let pass what is sent on, for its own client. Behind a request that
+//! was sent on a session executes nothing before the reply; only requests of the same pipeline for
+//! the same node, one behind the other, go together.
+
+use std::sync::Arc;
+
+use commands::{Flags, Role};
+use proto::Args;
+use tokio::sync::oneshot;
+
+use super::{Executor, Located, Resolved};
+use crate::admission::gates;
+use crate::commit::accounting::feed_monitors;
+use crate::lane::Lane;
+use crate::session::{
+    Blocked, Executed, ForwardBatch, ForwardBody, ForwardOrder, ForwardedRequest, ForwardedWait,
+    QueuedRequests, Session, Step, Suspension,
+};
+use crate::shared::Shared;
+use crate::table::command_table::CommandEntry;
+
+/// A request, as it was looked up.
+type Request<'a> = (&'static CommandEntry, Args<'a>);
+
+/// Begins a batch for a node, which is to be told that a slot is on the move to it if the second
+/// of `to` says so.
+#[cold]
+pub(super) fn begin(
+    lane: &Lane,
+    session: &mut Session,
+    (entry, args): Request<'_>,
+    to: (Box<str>, bool),
+) -> Step {
+    let server = lane.shared;
+    let body = body_of(server, session, (entry, args));
+    if entry.spec.role == Role::Exec {
+        session.end_transaction(server);
+    }
+    let ceiling = server.output_ceiling(&session.client);
+    let request = ForwardedRequest { ran: Executed::begun(entry, args), body };
+    let _ = lane.tick();
+    Step::Forward(ForwardBatch::new(to, (session.database, session.resp, ceiling), request))
+}
+
+fn body_of(server: &Shared, session: &Session, (entry, args): Request<'_>) -> ForwardBody {
+    match entry.spec.role {
+        Role::Exec => {
+            let queue = session.multi.as_ref().and_then(|multi| multi.queue_for_elsewhere());
+            let queue = Arc::clone(queue.expect("the gate has looked at it"));
+            ForwardBody::Transaction(QueuedRequests::new(queue))
+        }
+        Role::RunDigest => {
+            let digits = args.get(1).unwrap_or_default();
+            let script = server.scripts.cache.get_by_digits(digits);
+            ForwardBody::Digest(script.map(|script| script.source().into()))
+        }
+        _ if entry.spec.flags.has(Flags::BLOCKING) => ForwardBody::Blocking,
+        _ => ForwardBody::Plain,
+    }
+}
+
+/// Adds the request behind a batch to it, if it is for the same node and goes there as it is.
+#[cold]
+pub fn join_forward(
+    executor: Executor<'_>,
+    session: &Session,
+    batch: &mut ForwardBatch,
+    args: Args<'_>,
+    located: &Located,
+) -> bool {
+    let lane = executor.lane;
+    if !batch.may_grow() || !session.may_batch() {
+        return false;
+    }
+    let resolved = located.resolved().map_or_else(|| Resolved::of(lane.shared, args), Ok);
+    let Ok(Resolved { entry, .. }) = resolved else { return false };
+    let is_plain =
+        !matches!(entry.spec.role, Role::Exec | Role::RunDigest) && !entry.spec.flags.has(Flags::BLOCKING);
+    if !is_plain {
+        return false;
+    }
+    let asked = (args, located.known());
+    let is_alike = gates::destination_batched(lane, session, entry, asked)
+        .is_some_and(|node| node == batch.node);
+    if is_alike {
+        batch.push(entry, args);
+    }
+    is_alike
+}
+
+/// Sends a batch on; how its session waits for the replies.
+#[cold]
+pub fn send_on(executor: Executor<'_>, session: &Session, batch: Box<ForwardBatch>) -> Suspension {
+    let Executor { engine, lane, .. } = executor;
+    let (sender, receiver) = oneshot::channel();
+    let (unblock, unblocked) = oneshot::channel();
+    let suspension = match batch.blocking() {
+        Some(ran) => {
+            let (entry, args) = (ran.entry, ran.args.clone());
+            // What waits is told when the wait begins.
+            feed_monitors(lane, session, session.database, entry, args.as_args());
+            let ran = Executed { entry, args, micros: 0, failed: false, program: None };
+            let wait = ForwardedWait::new(receiver, unblock);
+            Suspension::Blocked(Box::new(Blocked::elsewhere(ran, wait)))
+        }
+        None => Suspension::Forwarded(receiver),
+    };
+    engine.cluster_proxy().forward(ForwardOrder { batch, sender, unblocked });
+    suspension
+}

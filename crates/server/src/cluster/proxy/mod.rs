@@ -1,0 +1,16 @@
+//! Requests of clients that know no cluster, on their way to the nodes that serve them.
+//!
+//! One thread has links to other nodes' ports for clients. Requests that are sent together go by
+//! one link, and their replies come back byte for byte.
+//!
+//! Invariant: nothing of which a byte was sent is sent a second time, unless the node has said that
+//! it did nothing.
+
+mod exchange;
+mod greeting;
+mod handle;
+mod link;
+mod pool;
+mod redirection;
+
+pub(crate) use handle::{ProxyStats, RequestProxy};
