@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 use rustix::process::Signal;
+use tests::client::encode;
 use tests::cluster::{Program, ask, ask_by, follow, id};
 use tests::render::render;
 use tests::server::eventually;
@@ -78,7 +79,8 @@ fn a_node_that_dies_leaves_its_requests_unknown() {
     nodes[1].signal(Signal::STOP);
     let requests: Vec<Vec<&str>> =
         vec![vec!["INCR", &dying], vec!["GET", &dying], vec!["SET", &here, "1"], vec!["PING"]];
-    requests.iter().for_each(|request| client.send(request));
+    let bytes: Vec<u8> = requests.iter().flat_map(|request| encode(request)).collect();
+    client.send_raw(&bytes);
     // The requests have left once nothing of them waits here.
     let mut observer = nodes[0].client();
     eventually("they are sent", || observer.figure("cluster_proxy_requests") >= 3);

@@ -256,7 +256,7 @@ impl ClusterNode {
         (port != 0).then_some(SocketAddr::new(ip, port))
     }
 
-    /// The node that another names by its host and one of its ports; without a host that is the
+    /// The node that another names to its client by a host and a port; without a host that is the
     /// other's own.
     pub(super) fn node_at(&self, host: &str, port: u16, said_by: NodeId) -> Option<NodeId> {
         let records = self.with_engine(|cluster| cluster.records())?;
@@ -264,11 +264,15 @@ impl ClusterNode {
         let is_at = |record: &&NodeRecord| match host {
             "" | "?" => record.ip.is_some() && record.ip == own,
             _ => {
-                record.ip.is_some_and(|ip| ip.to_string() == host)
+                let told = [record.ip, record.client_ip(false), record.client_ip(true)];
+                told.into_iter().flatten().any(|ip| ip.to_string() == host)
                     || record.aux.hostname.as_deref() == Some(host)
             }
         };
-        let has_port = |record: &&NodeRecord| [record.tcp_port, record.tls_port].contains(&port);
+        let has_port = |record: &&NodeRecord| {
+            let (tcp_port, tls_port) = record.client_ports();
+            [record.tcp_port, record.tls_port, tcp_port, tls_port].contains(&port)
+        };
         records.iter().filter(has_port).find(is_at).map(|record| record.id)
     }
 

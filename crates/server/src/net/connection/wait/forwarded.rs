@@ -9,6 +9,7 @@ use std::task::{Context as TaskContext, Poll};
 use engine::clients::registry::client_flags;
 use engine::session::life::{StepEnd, Waits};
 use engine::session::{ForwardedReplies, OffloadResult, Suspension};
+use proto::Output;
 use tokio::sync::oneshot;
 
 use super::super::Connection;
@@ -28,7 +29,12 @@ impl Connection {
             Poll::Ready(Err(_)) => StepEnd::End,
             Poll::Ready(Ok(replies)) => {
                 self.worker.start_batch();
-                replies.into_iter().for_each(|done| self.pass_on_result(done));
+                for mut done in replies {
+                    if !self.session.replies() {
+                        done.output = Output::new();
+                    }
+                    self.pass_on_result(done);
+                }
                 StepEnd::Again
             }
         }
