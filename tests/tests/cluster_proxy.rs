@@ -174,10 +174,9 @@ fn what_waits_is_served_ended_and_late(nodes: &[Server; 3]) {
     assert_eq!(render(&pusher.call(&["GET", &key(1, "none")])), "(nil)");
     assert_eq!(pusher.call(&["RPUSH", &other, "element"]), Value::Integer(1));
     assert_eq!(render(&client.receive()), format!("1) \"{other}\"\n2) \"element\""));
-    for (how, said) in [
-        ("TIMEOUT", "(nil)"),
-        ("ERROR", "(error) UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-    ] {
+    for (how, said) in
+        [("TIMEOUT", "(nil)"), ("ERROR", "(error) UNBLOCKED client unblocked via CLIENT UNBLOCK")]
+    {
         let id = client.id();
         client.send(&["BLPOP", &list, "0"]);
         eventually("the client waits", || pusher.info("blocked_clients") == "1");
@@ -242,7 +241,8 @@ fn nothing_is_sent_on_unless_that_is_wanted() {
     create(&nodes.each_ref(), 0);
     let key = key(1, "k");
     let mut client = nodes[0].client();
-    let moved = format!("(error) MOVED {} 127.0.0.1:{}", hash_slot(key.as_bytes()), nodes[1].port());
+    let moved =
+        format!("(error) MOVED {} 127.0.0.1:{}", hash_slot(key.as_bytes()), nodes[1].port());
     let get = format!("GET {key}");
     assert_eq!(ask_by(&mut client, &get), moved);
     assert_eq!(ask_by(&mut client, "CONFIG SET cluster-proxy yes"), "OK");
@@ -256,7 +256,8 @@ fn nothing_is_sent_on_unless_that_is_wanted() {
 fn what_belongs_to_its_connection_is_not_sent_on() {
     let nodes = start([APUS, APUS, APUS], &[]);
     let key = key(1, "k");
-    let moved = format!("(error) MOVED {} 127.0.0.1:{}", hash_slot(key.as_bytes()), nodes[1].port());
+    let moved =
+        format!("(error) MOVED {} 127.0.0.1:{}", hash_slot(key.as_bytes()), nodes[1].port());
     let mut client = nodes[0].client();
     for line in ["SSUBSCRIBE", "WATCH"] {
         assert_eq!(ask_by(&mut client, &format!("{line} {key}")), moved);
@@ -352,16 +353,53 @@ fn random_command(random: &mut Random) -> Vec<String> {
     let (first, second) = (random.below(4), random.below(4));
     let value = random.below(100);
     const FORMS: &[&str] = &[
-        "SET {t}s1 v", "GET {t}s1", "APPEND {t}s1 v", "STRLEN {t}s1", "INCR {t}n1", "DECRBY {t}n1 v",
-        "GETSET {t}s1 v", "SETNX {t}s2 v", "MSET {t}s1 v {t}s2 x", "MGET {t}s1 {t}s2 {t}n1",
-        "RPUSH {t}l1 v", "LPOP {t}l1", "LRANGE {t}l1 0 -1", "LLEN {t}l2", "RPOPLPUSH {t}l1 {t}l2",
-        "HSET {t}h1 f1 v", "HGET {t}h1 f2", "HINCRBY {t}h1 c v", "HLEN {t}h1", "SADD {t}e1 v",
-        "SISMEMBER {t}e1 v", "SCARD {t}e2", "SINTERCARD 2 {t}e1 {t}e2", "ZADD {t}z1 v m1",
-        "ZSCORE {t}z1 m2", "ZRANGE {t}z1 0 -1 WITHSCORES", "ZINCRBY {t}z1 v m2", "DEL {t}s1 {t}l2",
-        "EXISTS {t}s1 {t}h1", "TYPE {t}s1", "RENAME {t}s1 {t}s2", "EXPIRE {t}s1 1000",
-        "PERSIST {t}s1", "LPUSH {t}s1 v", "INCR {t}l1", "SETRANGE {t}s1 v x", "BITCOUNT {t}s1",
-        "XADD {t}x1 MAXLEN 5 * f v", "XLEN {t}x1", "PFADD {t}p1 v", "PFCOUNT {t}p1", "PING", "ECHO v",
-        "EVAL return(redis.call('INCR',KEYS[1])) 1 {t}n2", "SET {t}s1", "GET", "BLPOP {t}l1 0.001",
+        "SET {t}s1 v",
+        "GET {t}s1",
+        "APPEND {t}s1 v",
+        "STRLEN {t}s1",
+        "INCR {t}n1",
+        "DECRBY {t}n1 v",
+        "GETSET {t}s1 v",
+        "SETNX {t}s2 v",
+        "MSET {t}s1 v {t}s2 x",
+        "MGET {t}s1 {t}s2 {t}n1",
+        "RPUSH {t}l1 v",
+        "LPOP {t}l1",
+        "LRANGE {t}l1 0 -1",
+        "LLEN {t}l2",
+        "RPOPLPUSH {t}l1 {t}l2",
+        "HSET {t}h1 f1 v",
+        "HGET {t}h1 f2",
+        "HINCRBY {t}h1 c v",
+        "HLEN {t}h1",
+        "SADD {t}e1 v",
+        "SISMEMBER {t}e1 v",
+        "SCARD {t}e2",
+        "SINTERCARD 2 {t}e1 {t}e2",
+        "ZADD {t}z1 v m1",
+        "ZSCORE {t}z1 m2",
+        "ZRANGE {t}z1 0 -1 WITHSCORES",
+        "ZINCRBY {t}z1 v m2",
+        "DEL {t}s1 {t}l2",
+        "EXISTS {t}s1 {t}h1",
+        "TYPE {t}s1",
+        "RENAME {t}s1 {t}s2",
+        "EXPIRE {t}s1 1000",
+        "PERSIST {t}s1",
+        "LPUSH {t}s1 v",
+        "INCR {t}l1",
+        "SETRANGE {t}s1 v x",
+        "BITCOUNT {t}s1",
+        "XADD {t}x1 MAXLEN 5 * f v",
+        "XLEN {t}x1",
+        "PFADD {t}p1 v",
+        "PFCOUNT {t}p1",
+        "PING",
+        "ECHO v",
+        "EVAL return(redis.call('INCR',KEYS[1])) 1 {t}n2",
+        "SET {t}s1",
+        "GET",
+        "BLPOP {t}l1 0.001",
     ];
     let form = FORMS[random.below(FORMS.len() as u64) as usize];
     let words = form.split(' ').map(|word| match word {

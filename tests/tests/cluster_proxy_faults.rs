@@ -100,8 +100,7 @@ fn a_node_that_dies_leaves_its_requests_unknown() {
 /// A client that reads nothing is closed by its own limit, and takes no memory for long.
 #[test]
 fn a_client_that_does_not_read_is_closed_by_its_limit() {
-    let nodes =
-        start([APUS, APUS, APUS], &["--client-output-buffer-limit", "normal 4mb 0 0"]);
+    let nodes = start([APUS, APUS, APUS], &["--client-output-buffer-limit", "normal 4mb 0 0"]);
     let key = key(1, "k");
     let mut client = nodes[0].client();
     let value = "v".repeat(1 << 20);
@@ -111,9 +110,7 @@ fn a_client_that_does_not_read_is_closed_by_its_limit() {
     for _ in 0..64 {
         lazy.send(&["GET", &key]);
     }
-    eventually("it is closed", || {
-        reader.figure("client_output_buffer_limit_disconnections") >= 1
-    });
+    eventually("it is closed", || reader.figure("client_output_buffer_limit_disconnections") >= 1);
     assert_eq!(reader.call(&["STRLEN", &key]), Value::Integer(1 << 20));
 }
 
@@ -235,14 +232,19 @@ fn counters_go_along(programs: [Program; 3], through: usize, is_whole: bool) {
     let cluster = Cluster::start(programs, &[]);
     let through = &cluster.nodes[through];
     assert_eq!(ask(through, "CONFIG SET cluster-proxy yes"), "OK");
-    let counted = with_counters(through, "foo", |_| false, || {
-        if is_whole {
-            cluster.begin();
-            assert_eq!(Cluster::ending(cluster.from()), "success");
-        } else {
-            reshard(cluster.from(), cluster.to(), &cluster.all());
-        }
-    });
+    let counted = with_counters(
+        through,
+        "foo",
+        |_| false,
+        || {
+            if is_whole {
+                cluster.begin();
+                assert_eq!(Cluster::ending(cluster.from()), "success");
+            } else {
+                reshard(cluster.from(), cluster.to(), &cluster.all());
+            }
+        },
+    );
     counters_are_at(&cluster.nodes[0], &cluster.all(), &counted);
 }
 

@@ -76,8 +76,8 @@ pub fn join_forward(
     }
     let resolved = located.resolved().map_or_else(|| Resolved::of(lane.shared, args), Ok);
     let Ok(Resolved { entry, .. }) = resolved else { return false };
-    let is_plain =
-        !matches!(entry.spec.role, Role::Exec | Role::RunDigest) && !entry.spec.flags.has(Flags::BLOCKING);
+    let is_plain = !matches!(entry.spec.role, Role::Exec | Role::RunDigest)
+        && !entry.spec.flags.has(Flags::BLOCKING);
     if !is_plain {
         return false;
     }

@@ -143,7 +143,8 @@ impl ForwardedRequest {
         let arguments = self.ran.args.as_args();
         let reads_only = self.ran.entry.spec.flags.has(Flags::READONLY);
         let name: &[u8] = if reads_only { b"EVAL_RO" } else { b"EVAL" };
-        let words: Vec<&[u8]> = [name, source].into_iter().chain(arguments.skip(2).iter()).collect();
+        let words: Vec<&[u8]> =
+            [name, source].into_iter().chain(arguments.skip(2).iter()).collect();
         encode_command(words.into_iter(), out);
         true
     }

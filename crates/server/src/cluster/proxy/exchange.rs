@@ -224,9 +224,7 @@ impl ForwardExchange {
         self.pools.send(key, LinkOrder { bytes, requests, ceiling: usize::MAX, sender });
         let replies = receiver.await.unwrap_or_default();
         // 0 is said where the command waits no more: its reply is on the way.
-        let is_told = |reply: &LinkReply| {
-            matches!(reply, LinkReply::Whole(output, _) if output.front().starts_with(b":"))
-        };
+        let is_told = |reply: &LinkReply| matches!(reply, LinkReply::Whole(output, _) if output.front().starts_with(b":"));
         replies.first().is_some_and(is_told)
     }
 
@@ -271,10 +269,10 @@ impl ForwardExchange {
 
     fn judge(&self, hop: Hop, reply: LinkReply, may_retry: bool) -> Judgement {
         let node = self.pools.context.node;
-        let name = || node.link_address(hop.to, self.is_encrypted).map_or_else(
-            || hop.to.as_str().to_owned(),
-            |address| address.to_string(),
-        );
+        let name = || {
+            node.link_address(hop.to, self.is_encrypted)
+                .map_or_else(|| hop.to.as_str().to_owned(), |address| address.to_string())
+        };
         let fail = |text: String| {
             node.proxy.stats.errors.fetch_add(1, Ordering::Relaxed);
             error(&text)

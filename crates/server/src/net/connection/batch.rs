@@ -16,8 +16,8 @@ use engine::execute::{
 use engine::lane::is_over;
 use engine::reclaim::client_eviction;
 use engine::runtime::lanes::READ_SIZE;
-use engine::session::{ForwardBatch, PendingInput};
 use engine::session::life::{BACKLOG_LIMIT, StepEnd};
+use engine::session::{ForwardBatch, PendingInput};
 use engine::session::{Grant, Step};
 use keyspace::Location;
 use proto::{Args, Output, ProtocolError, Reply};

@@ -85,6 +85,7 @@ impl Connection {
             // These end whatever the client does: the client is heard again then.
             Suspension::Locks(_)
             | Suspension::Offload(_)
+            | Suspension::Forwarded(_)
             | Suspension::ResumableOffload(_)
             | Suspension::Steps(_)
             | Suspension::Departures(_) => INPUT_MOST,
