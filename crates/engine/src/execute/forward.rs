@@ -15,8 +15,8 @@ use crate::admission::gates;
 use crate::commit::accounting::feed_monitors;
 use crate::lane::Lane;
 use crate::session::{
-    Blocked, Executed, ForwardBatch, ForwardBody, ForwardOrder, ForwardedRequest, ForwardedWait,
-    QueuedRequests, Session, Step, Suspension,
+    Blocked, ExecutedCommand, ForwardBatch, ForwardBody, ForwardOrder, ForwardedRequest,
+    ForwardedWait, QueuedRequests, Session, Step, Suspension,
 };
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -39,7 +39,7 @@ pub(super) fn begin(
         session.end_transaction(server);
     }
     let ceiling = server.output_ceiling(&session.client);
-    let request = ForwardedRequest { ran: Executed::begun(entry, args), body };
+    let request = ForwardedRequest { ran: ExecutedCommand::begun(entry, args), body };
     let _ = lane.tick();
     Step::Forward(ForwardBatch::new(to, (session.database, session.resp, ceiling), request))
 }
@@ -49,7 +49,7 @@ fn body_of(server: &Shared, session: &Session, (entry, args): Request<'_>) -> Fo
         Role::Exec => {
             let queue = session.multi.as_ref().and_then(|multi| multi.queue_for_elsewhere());
             let queue = Arc::clone(queue.expect("the gate has looked at it"));
-            ForwardBody::Transaction(QueuedRequests::new(queue))
+            ForwardBody::OffloadedTransaction(QueuedRequests::new(queue))
         }
         Role::RunDigest => {
             let digits = args.get(1).unwrap_or_default();
@@ -101,7 +101,7 @@ pub fn send_on(executor: Executor<'_>, session: &Session, batch: Box<ForwardBatc
             let (entry, args) = (ran.entry, ran.args.clone());
             // What waits is told when the wait begins.
             feed_monitors(lane, session, session.database, entry, args.as_args());
-            let ran = Executed { entry, args, micros: 0, failed: false, program: None };
+            let ran = ExecutedCommand { entry, args, micros: 0, failed: false, program: None };
             let wait = ForwardedWait::new(receiver, unblock);
             Suspension::Blocked(Box::new(Blocked::elsewhere(ran, wait)))
         }

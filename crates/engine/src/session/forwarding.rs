@@ -14,7 +14,7 @@ use proto::{Args, Resp};
 use tokio::sync::oneshot;
 
 use super::multi::MultiQueue;
-use super::suspension::{Executed, OffloadResult};
+use super::suspension::{ExecutedCommand, OffloadResult};
 use crate::table::command_table::CommandEntry;
 
 /// `lib-name` of the links by which nodes send requests on: what comes by one is sent on no
@@ -66,7 +66,7 @@ pub struct ForwardBatch {
 /// A request that is sent on.
 pub struct ForwardedRequest {
     /// The request, for the books of its session's worker.
-    pub ran: Executed,
+    pub ran: ExecutedCommand,
     /// What is sent for it.
     pub body: ForwardBody,
 }
@@ -113,13 +113,13 @@ impl ForwardBatch {
 
     /// Adds a plain request.
     pub(crate) fn push(&mut self, entry: &'static CommandEntry, args: Args<'_>) {
-        let ran = Executed::begun(entry, args);
+        let ran = ExecutedCommand::begun(entry, args);
         self.bytes += ran.args.memory();
         self.requests.push(ForwardedRequest { ran, body: ForwardBody::Plain });
     }
 
     /// The command that waits at its node, if this is one that may.
-    pub fn blocking(&self) -> Option<&Executed> {
+    pub fn blocking(&self) -> Option<&ExecutedCommand> {
         let only = self.requests.first()?;
         matches!(only.body, ForwardBody::Blocking).then_some(&only.ran)
     }

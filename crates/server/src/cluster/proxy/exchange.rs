@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use cluster::NodeId;
 use config::settings::{TLS_CLUSTER, TLS_REPLICATION};
-use engine::journal::Seen;
+use engine::journal::ReplyLsn;
 use engine::session::{
-    AfterOffload, Executed, ForwardBatch, ForwardBody, ForwardOrder, ForwardedReplies,
+    AfterOffload, ExecutedCommand, ForwardBatch, ForwardBody, ForwardOrder, ForwardedReplies,
     ForwardedRequest, OffloadResult,
 };
 use proto::args::encode_command;
@@ -341,8 +341,8 @@ impl ForwardExchange {
 
 fn result(request: ForwardedRequest, output: Output, micros: u64) -> OffloadResult {
     let failed = matches!(output.front().first(), Some(b'-' | b'!'));
-    let ran = Executed { micros, failed, ..request.ran };
-    OffloadResult { output, seen: Seen::default(), ran, then: AfterOffload::Nothing }
+    let ran = ExecutedCommand { micros, failed, ..request.ran };
+    OffloadResult { output, seen: ReplyLsn::default(), ran, then: AfterOffload::Nothing }
 }
 
 fn error(text: &str) -> Output {

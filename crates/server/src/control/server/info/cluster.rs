@@ -5,11 +5,11 @@
 
 use std::sync::atomic::Ordering;
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::cluster::{MoveDirection, MoveState, ProxyStats, StepState};
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     report.field("cluster_enabled", u8::from(server.cluster.is_on()));
     if !server.cluster.is_on() {
         return;
