@@ -43,7 +43,7 @@ pub struct Spec {
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
     /// What the command locks.
-    pub plan: Plan,
+    pub plan: LockPlan,
     /// Where its channels stand, for the rules of users.
     pub channels: Channels,
     /// Which databases its requests touch, for the rules of users.
@@ -170,7 +170,7 @@ pub struct Arity(i16);
 
 /// What a command locks before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum LockPlan {
     /// The partitions of its declared keys; none if it has none.
     Keys,
     /// Everything.
@@ -266,7 +266,7 @@ impl Spec {
         flags: Flags::NONE,
         role: Role::Any,
         keys: &[],
-        plan: Plan::Keys,
+        plan: LockPlan::Keys,
         channels: Channels::None,
         databases: Databases::Present,
         secrets: Secrets::None,

@@ -23,7 +23,7 @@ use crate::lazy_free::{Garbage, LazyFreeQueue};
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::options::Options;
-use crate::populated::Populated;
+use crate::populated::PopulatedPartitions;
 use crate::stall_stats::StallStats;
 use crate::walk::Walks;
 use crate::watch::ChangeInterest;
@@ -99,7 +99,7 @@ pub struct Keyspace {
     walks: Walks,
     ghost_list: GhostList,
     pub(crate) big_keys: BigKeys,
-    populated: Populated,
+    populated: PopulatedPartitions,
     pub(crate) importing: crate::ImportingPartitions,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
@@ -239,7 +239,7 @@ impl Keyspace {
             walks: Walks::default(),
             ghost_list: GhostList::default(),
             big_keys: BigKeys::default(),
-            populated: Populated::default(),
+            populated: PopulatedPartitions::default(),
             importing: crate::ImportingPartitions::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),
@@ -286,7 +286,7 @@ impl Keyspace {
         let each = |look: fn(&EntryTable, u64)| {
             for location in locations {
                 let partition = location.partition();
-                self.partition(partition).glance(&self.lot, partition, |content| {
+                self.partition(partition).try_peek(&self.lot, partition, |content| {
                     if let Some(table) = content.table(physical) {
                         look(table, location.position());
                     }
@@ -525,7 +525,7 @@ impl Keyspace {
         &self.partitions[usize::from(index)]
     }
 
-    pub(crate) fn populated_bits(&self) -> &Populated {
+    pub(crate) fn populated_bits(&self) -> &PopulatedPartitions {
         &self.populated
     }
 

@@ -11,7 +11,7 @@ use proto::{Args, Output, Reply};
 
 use super::{Resolved, reject};
 use crate::admission::gates;
-use crate::commit::accounting::bill;
+use crate::commit::accounting::charge_accounts;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
@@ -42,7 +42,7 @@ pub(super) fn queue(
         keep(multi, args, Resolved { entry, location });
         Reply::new(out, resp).raw(QUEUED);
     }
-    bill(lane, session, args.extent(), QUEUED.len() as u64, 0);
+    charge_accounts(lane, session, args.extent(), QUEUED.len() as u64, 0);
     session.show_multi();
 }
 
@@ -77,7 +77,7 @@ pub fn queue_together<'a>(
             }
             keep(&mut multi, args, Resolved { entry, location });
             Reply::new(out, session.resp).raw(QUEUED);
-            bill(lane, session, args.extent(), QUEUED.len() as u64, 0);
+            charge_accounts(lane, session, args.extent(), QUEUED.len() as u64, 0);
             (count, before) = (count + 1, Some(entry));
         }
     }

@@ -6,7 +6,7 @@ use std::fs;
 
 /// How a thread has waited for a core since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoreWaits {
+pub struct RunDelay {
     /// How long, in nanoseconds.
     pub waited_ns: u64,
     /// How often it was given one.
@@ -14,7 +14,7 @@ pub struct CoreWaits {
 }
 
 /// How the calling thread has waited; `None` where the system keeps no such books.
-pub fn waits() -> Option<CoreWaits> {
+pub fn waits() -> Option<RunDelay> {
     let line = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     // The thread that asks has been given a core.
     parse(&line).filter(|waits| waits.turns > 0)
@@ -22,19 +22,19 @@ pub fn waits() -> Option<CoreWaits> {
 
 /// How long it ran, how long it waited, how often it was given a core
 /// (<https://docs.kernel.org/scheduler/sched-stats.html>).
-fn parse(line: &str) -> Option<CoreWaits> {
+fn parse(line: &str) -> Option<RunDelay> {
     let mut numbers = line.split_ascii_whitespace().map(str::parse);
     let (_, waited_ns, turns) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    Some(CoreWaits { waited_ns: waited_ns.ok()?, turns: turns.ok()? })
+    Some(RunDelay { waited_ns: waited_ns.ok()?, turns: turns.ok()? })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CoreWaits, parse, waits};
+    use super::{RunDelay, parse, waits};
 
     #[test]
     fn lines_of_the_system_are_read() {
-        assert_eq!(parse("1500 20 3\n"), Some(CoreWaits { waited_ns: 20, turns: 3 }));
+        assert_eq!(parse("1500 20 3\n"), Some(RunDelay { waited_ns: 20, turns: 3 }));
         for line in ["", "1", "1 2", "a b c", "1 2 -3"] {
             assert_eq!(parse(line), None, "{line}");
         }

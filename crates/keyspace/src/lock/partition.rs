@@ -15,7 +15,7 @@ use crate::watch::WatchedKeys;
 /// Which partition: an index below [`crate::PARTITIONS`].
 pub type PartitionIndex = u16;
 
-/// A position in the journal; equals the replication offset.
+/// A position in the journal; a replication offset is one and a shift.
 pub type Lsn = u64;
 
 /// What a partition's lock protects.
@@ -125,7 +125,7 @@ impl Partition {
     /// Looks at the content if the lock is free this instant: for hints that may be skipped. The
     /// caller is inside its turnstile, so that the world is nobody's.
     #[inline]
-    pub(crate) fn glance(
+    pub(crate) fn try_peek(
         &self,
         lot: &ParkingLot,
         index: PartitionIndex,

@@ -34,7 +34,7 @@ struct SystemActivity {
     evicted: u64,
     expired: u64,
     moved: u64,
-    machine: steal::MachineTime,
+    machine: steal::MachineCpuTime,
 }
 
 impl BaselineWindows {
@@ -91,7 +91,7 @@ impl SystemActivity {
             evicted: counters.total(Count::Evicted),
             expired: counters.total(Count::Expired),
             moved: counters.total(Count::Moved),
-            machine: steal::MachineTime::now(),
+            machine: steal::MachineCpuTime::now(),
         }
     }
 

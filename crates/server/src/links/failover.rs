@@ -20,8 +20,8 @@ use keyspace::Acquisition;
 use replication::primary::ReplicaRow;
 use replication::replica::PrimaryAddress;
 
-use super::core::now_ms;
 use super::handle::Links;
+use super::replication_state::now_ms;
 use crate::net::network::Network;
 
 /// Between two looks how far it is.

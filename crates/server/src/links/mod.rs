@@ -5,7 +5,6 @@
 //!
 //! Invariant: no worker and no transaction waits for a link.
 
-mod core;
 mod failover;
 mod feed;
 mod full_sync;
@@ -15,6 +14,7 @@ mod link_output;
 mod primary_client;
 mod primary_link;
 mod replica_link;
+mod replication_state;
 mod report;
 mod roles;
 mod settings;

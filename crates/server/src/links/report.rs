@@ -10,9 +10,9 @@ use replication::replica::{
     Attempts, HeldBytes, LinkReport, LinkState, PrimaryAddress, SyncProgress,
 };
 
-use super::core::now_ms;
 use super::failover::FailoverState;
 use super::handle::Links;
+use super::replication_state::now_ms;
 use super::roles::configured;
 use crate::net::network::Network;
 

@@ -1,6 +1,6 @@
 //! What a server must know to hold a value, beyond what every server of the protocol does.
 //!
-//! Invariant: a server that meets a later demand meets all before it, too, as with the versions of
+//! Invariant: a server with a higher level has all below, too, as with the versions of
 //! the snapshot format.
 
 use structs::object::{Container, Kind};
@@ -10,7 +10,7 @@ use crate::entry::EntryRef;
 
 /// What a server must know to hold what was stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Demand {
+pub enum FeatureLevel {
     /// Nothing that is not known everywhere.
     #[default]
     Nothing,
@@ -24,7 +24,7 @@ pub enum Demand {
     Own,
 }
 
-impl Demand {
+impl FeatureLevel {
     /// All of them, rising.
     pub const ALL: [Self; 5] =
         [Self::Nothing, Self::TimedFields, Self::Producers, Self::GivenBack, Self::Own];
