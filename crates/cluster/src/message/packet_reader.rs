@@ -94,7 +94,7 @@ impl PacketReader {
             return Err(FramingError::TooLong);
         }
         let Some(bytes) = waiting.get(..total as usize) else { return Ok(None) };
-        let read = if is_light { read::light(bytes) } else { read::packet(bytes) };
+        let read = if is_light { read::read_light(bytes) } else { read::packet(bytes) };
         self.start += total as usize;
         Ok(Some(match read {
             Ok(packet) => ReceivedPacket::Packet(Box::new(packet)),
