@@ -206,8 +206,8 @@ impl CommandExecution<'_> {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, self.may_be_undone());
-        if self.lane.shared.gates.routing.is_on()
-            && let Some(refusal) = self.open_keys().and_then(|keys| keys.refuse(self.lane, &tx))
+        if let Some(keys) = self.open_keys()
+            && let Some(refusal) = keys.refuse(&self.lane.routes(), &tx)
         {
             return self.redirect(&refusal);
         }
@@ -251,7 +251,14 @@ impl CommandExecution<'_> {
         if self.several.is_empty() { self.location.as_slice() } else { self.several }
     }
 
+    /// Its keys of a slot on the move, if it has any.
+    #[inline]
     fn open_keys(&self) -> Option<OpenSlotKeys> {
+        if self.lane.shared.gates.routing.is_on() { self.find_open_keys() } else { None }
+    }
+
+    #[cold]
+    fn find_open_keys(&self) -> Option<OpenSlotKeys> {
         let Self { lane, entry, args, .. } = *self;
         let (session, flags) = (&*self.session, gates::effective_flags(self.session, entry));
         let (server, known) = (lane.shared, self.known());

@@ -42,8 +42,7 @@ impl CommandExecution<'_> {
             }
             return Step::Done;
         }
-        let is_routed = self.lane.shared.gates.routing.is_on();
-        let open_keys = if is_routed { self.open_keys() } else { None };
+        let open_keys = self.open_keys();
         let (args, asked) = (self.args, self.program_request());
         let mut program = match server.prepare(entry, asked, args) {
             Ok(program) => program,
@@ -68,7 +67,7 @@ impl CommandExecution<'_> {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, undoable);
-        if let Some(refusal) = open_keys.and_then(|keys| keys.refuse(self.lane, &tx)) {
+        if let Some(refusal) = open_keys.and_then(|keys| keys.refuse(&self.lane.routes(), &tx)) {
             drop(tx);
             return self.redirect(&refusal);
         }
@@ -207,6 +206,7 @@ impl CommandExecution<'_> {
             program,
             subject,
             routed: self.lane.routed(),
+            open_keys: self.open_keys(),
             output,
             entry,
             resp,

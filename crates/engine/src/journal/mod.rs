@@ -45,7 +45,7 @@ mod record;
 mod reply_lsn;
 pub mod snapshot_fence;
 
-pub use durability::{DurabilityLevel, LATE_US, ReaderId};
+pub use durability::{DurabilityLevel, LATE_US, LinePlace, ReaderId};
 pub use record::selection;
 pub(crate) use record::{CommandEffects, record, record_of_command};
 pub use reply_lsn::ReplyLsn;
@@ -579,15 +579,30 @@ impl Journal {
         line.wake_ups
     }
 
-    /// Queues a waker until everything up to `lsn` is safe, or something changed; `false` if it is
-    /// safe.
-    pub fn wait_for_safety(&self, lsn: Lsn, waker: &Waker) -> bool {
+    /// Queues a waker until everything up to `lsn` is safe, or all are to look again; `false` if it
+    /// is safe. A task that is in line still is not queued again.
+    pub fn wait_for_safety(&self, lsn: Lsn, waker: &Waker, place: &mut LinePlace) -> bool {
         let mut line = self.line();
         if lsn <= self.safe() {
             return false;
         }
-        line.waiting.push((lsn, waker.clone()));
+        let present = LinePlace(Some(line.wake_ups));
+        if std::mem::replace(place, present) != present {
+            line.waiting.push((lsn, waker.clone()));
+        }
         true
+    }
+
+    /// Has all tasks look again where many may be over: to be called now and then.
+    pub(crate) fn sweep(&self) {
+        let mut line = self.line();
+        let length = line.waiting.len();
+        if line.growth.is_due(length) {
+            line.wake_all();
+        }
+        drop(line);
+        self.replica_acks.sweep();
+        self.snapshot_fence.sweep();
     }
 
     /// Queues a session that waits until replies may rely on a reader, or the last one is let go.

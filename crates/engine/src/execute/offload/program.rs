@@ -8,8 +8,9 @@ use std::sync::Arc;
 use keyspace::{HeavyPass, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{NotReadmitted, WorkTimer, again};
+use super::{NotReadmitted, WorkTimer, again, with_open_keys};
 use crate::admission::gates::{self, FlagsOf};
+use crate::admission::redirection::OpenSlotKeys;
 use crate::commit::served_request::ServedRequest;
 use crate::execute;
 use crate::journal::ReplyLsn;
@@ -38,6 +39,8 @@ pub(crate) struct OffloadedProgram {
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
     pub(crate) routed: u64,
+    /// Its keys of a slot on the move, as it left its worker.
+    pub(crate) open_keys: Option<OpenSlotKeys>,
     /// What the program has replied so far.
     pub(crate) output: Output,
     pub(crate) entry: &'static CommandEntry,
@@ -125,7 +128,10 @@ impl OffloadedProgram {
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);
-                    match again(tx, round, pass, running, &gates, is_wanted) {
+                    let open_keys = self.open_keys.as_ref().filter(|_| is_wanted());
+                    match again(tx, round, pass, running, &gates, is_wanted)
+                        .and_then(|tx| with_open_keys(open_keys, server, tx))
+                    {
                         Ok(tx) => {
                             self.unit = Unit::begin(server, tx, reader);
                             if let Some(subject) = subject.filter(|subject| subject.is_limited()) {

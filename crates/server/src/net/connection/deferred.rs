@@ -13,7 +13,7 @@ use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use engine::execute::Resolved;
 use proto::memcached::ParseStatus;
 
-use super::batch::End;
+use super::batch::BatchEnd;
 use super::window::Slot;
 use super::{Connection, DeferralState};
 use crate::memcached;
