@@ -102,3 +102,37 @@ fn what_computes_apart_keeps_the_keys_of_a_slot_on_the_move() {
         clear(source);
     }
 }
+
+/// Holds a key until `maxclients` is this.
+const HOLDS: &str = "repeat until string.find(redis.call('INFO', 'clients'), 'maxclients:4321')";
+/// Leaves the worker, and meets a key then that was not named, and that another holds.
+const WIDENS: &str = "for turn = 1, 2000000 do end return redis.call('INCR', '{b}x')";
+
+#[test]
+fn a_transaction_that_begins_again_looks_for_the_keys_of_a_slot_on_the_move() {
+    let nodes = halves();
+    let [source, target] = &nodes;
+    let mut admin = source.client();
+    for line in ["SET {a}k 1", "SET {a}small 100", "SET {b}y 1"] {
+        assert_eq!(ask_by(&mut admin, line), "OK");
+    }
+    set_slot(&nodes, true);
+    let (mut holder, mut client) = (source.client(), source.client());
+    holder.send(&["EVAL", HOLDS, "1", "{b}y"]);
+    eventually("a script holds a key", || ask_by(&mut admin, "CLIENT LIST").contains("cmd=eval "));
+    assert_eq!(ask_by(&mut client, "MULTI"), "OK");
+    client.call(&["EVAL", WIDENS, "1", "{a}k"]);
+    client.call(&["INCR", "{a}small"]);
+    client.send(&["EXEC"]);
+    eventually("the transaction has begun", || {
+        ask_by(&mut admin, "CLIENT LIST").contains("cmd=exec ")
+    });
+    // Where the transaction holds the key, the key goes once the locks are given back.
+    let line = format!("MIGRATE 127.0.0.1 {} {{a}}small 0 5000", target.port());
+    assert_eq!(ask_by(&mut admin, &line), "OK");
+    assert_eq!(ask_by(&mut admin, "CONFIG SET maxclients 4321"), "OK");
+    holder.receive();
+    let said = render(&client.receive());
+    let is_sent_on = said.starts_with("(error) TRYAGAIN") || said.starts_with("(error) ASK");
+    assert!(said.contains("(integer) 101") || is_sent_on, "{said}");
+}
