@@ -14,7 +14,6 @@ use proto::Args;
 use smallvec::SmallVec;
 
 use crate::clients::registry::client_flags;
-use crate::lane::Lane;
 use crate::limits::slot_map::{SlotAccess, SlotMap, SlotQuery};
 use crate::session::Session;
 use crate::shared::Shared;

@@ -287,6 +287,7 @@ mod tests {
             program: Box::new(Idle),
             subject: None,
             routed: 0,
+            open_keys: None,
             output: Output::new(),
             entry: server.table.find(b"EXEC").unwrap(),
             resp: Resp::Two,
