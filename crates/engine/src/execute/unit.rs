@@ -212,6 +212,7 @@ impl CommandExecution<'_> {
             resp,
             wants_reply,
             widens,
+            rounds: round.number,
             micros,
             count: server.threads.background.count_program(),
         };

@@ -49,6 +49,8 @@ pub(crate) struct OffloadedProgram {
     pub(crate) wants_reply: bool,
     /// Whether the program turned out at its session's worker to need more locks.
     pub(crate) widens: bool,
+    /// How often it began again, here and at its worker: at last it has the world.
+    pub(crate) rounds: u32,
     /// How long it has run.
     pub(crate) micros: u64,
     pub(crate) count: CountedProgram,
@@ -104,7 +106,6 @@ impl OffloadedProgram {
         let server = self.unit.server;
         let watch = WorkTimer::start(server.keyspace.clock());
         self.unit.move_to_heavy(lane);
-        let mut round = 0;
         loop {
             let result = if std::mem::take(&mut self.widens) {
                 Err(Refusal::Widen)
@@ -128,8 +129,9 @@ impl OffloadedProgram {
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);
+                    let rounds = &mut self.rounds;
                     let open_keys = self.open_keys.as_ref().filter(|_| is_wanted());
-                    match again(tx, round, pass, running, &gates, is_wanted)
+                    match again(tx, *rounds, pass, running, &gates, is_wanted)
                         .and_then(|tx| with_open_keys(open_keys, server, tx))
                     {
                         Ok(tx) => {
@@ -168,7 +170,7 @@ impl OffloadedProgram {
                             return over(self.output, ReplyLsn::default(), ran);
                         }
                     }
-                    round += 1;
+                    self.rounds += 1;
                 }
                 Err(_) => {
                     self.micros += watch.micros();
@@ -293,6 +295,7 @@ mod tests {
             resp: Resp::Two,
             wants_reply: true,
             widens: false,
+            rounds: 0,
             micros: 0,
             count: server.threads.background.count_program(),
         }
