@@ -54,6 +54,7 @@ mod cluster_rebalance;
 mod cluster_replica_data;
 mod cluster_slot_moves;
 mod cluster_slot_stats;
+mod cluster_starts;
 mod cluster_strays;
 mod cluster_tls;
 mod cluster_tools;
