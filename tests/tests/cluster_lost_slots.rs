@@ -2,6 +2,9 @@
 //! such a slot back, those keys do not come with it.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use base::hash_slot::hash_slot;
 use proto::value::Value;
 use rustix::process::Signal;
@@ -111,4 +114,25 @@ fn a_kill_behind_the_loss_of_slots_leaves_no_copies() {
         assert!(!ask(cluster.from(), "CLUSTER NODES").contains("-<-"), "no slot is open");
         assert_eq!(ask(cluster.to(), &format!("CLUSTER COUNTKEYSINSLOT {slot}")), "(integer) 2000");
     }
+}
+
+/// What nobody asked to delete is not deleted behind the answer of a pause.
+#[test]
+fn keys_of_a_lost_slot_stay_while_writes_are_paused() {
+    let cluster = Cluster::start([APUS, APUS, APUS], &["--enable-debug-command", "yes"]);
+    let (source, target) = (cluster.from(), cluster.to());
+    assert_eq!(ask(source, &format!("DEBUG POPULATE {KEYS} {{foo}}")), "OK");
+    let owner = id(target);
+    for node in [target, source] {
+        let line = format!("CLUSTER SETSLOT {SLOT} NODE {owner}");
+        assert_eq!(ask(node, &line), "OK");
+    }
+    let mut client = source.client();
+    assert_eq!(ask_by(&mut client, "CLIENT PAUSE 600000 WRITE"), "OK");
+    let mut state = || (ask_by(&mut client, "DBSIZE"), client.info("master_repl_offset"));
+    let paused = state();
+    sleep(Duration::from_millis(300));
+    assert_eq!(state(), paused);
+    assert_eq!(ask_by(&mut client, "CLIENT UNPAUSE"), "OK");
+    eventually("the keys are deleted", || ask_by(&mut client, "DBSIZE") == "(integer) 0");
 }

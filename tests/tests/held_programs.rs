@@ -1,5 +1,8 @@
 //! Programs that a gate holds behind their beginning on a heavy-work thread keep no thread there.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use proto::value::Value;
 use tests::render::render;
 use tests::{Client, Server};
@@ -7,8 +10,8 @@ use tests::{Client, Server};
 /// More programs than there are threads for heavy work.
 const PROGRAMS: usize = 48;
 
-/// Runs long enough to be known to SCRIPT KILL, and needs a lock at last that was not named.
-const LONG: &str = "for turn = 1, 20000 do redis.call('EXISTS', KEYS[1]) end \
+/// Runs until `maxclients` is this, and needs a lock then that was not named.
+const LONG: &str = "repeat until string.find(redis.call('INFO', 'clients'), 'maxclients:4321') \
                     return redis.call('INCR', 'other')";
 
 fn eval(place: usize) -> Vec<String> {
@@ -43,7 +46,13 @@ fn answers_behind_a_pause(is_watching: bool) -> Vec<Value> {
             client.send(&eval(place));
         }
     }
-    assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])), "OK");
+    // What has not left its worker by now is held there, and costs no thread in any case.
+    sleep(Duration::from_millis(500));
+    let mut pausing = server.client();
+    pausing.send(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+    sleep(Duration::from_millis(200));
+    assert_eq!(render(&admin.call(&["CONFIG", "SET", "maxclients", "4321"])), "OK");
+    assert_eq!(render(&pausing.receive()), "OK");
     for _ in 0..8 {
         let reply = admin.call(&["SINTERCARD", "2", "first", "second"]);
         assert_eq!(render(&reply), "(integer) 50000");

@@ -3,6 +3,7 @@
 //!
 //! Invariant: what is shown is compared with Redis 8.2, but for the times and the ports.
 
+use tests::client::encode;
 use tests::render::{render, text};
 use tests::server::free_port;
 use tests::{Client, Oracle, Server, play};
@@ -82,6 +83,26 @@ fn a_watcher_is_no_ordinary_client() {
     "#;
     play(&Server::start(&[]), script);
     play(&Oracle::redis82(), script);
+}
+
+/// Each script of a pipeline is asked for what it says of itself.
+#[test]
+fn a_watcher_writes_behind_no_script_that_does_not() {
+    let reads = ["EVAL", "#!lua flags=no-writes\nreturn 1", "0"];
+    let writes = ["EVAL", "return redis.call('INCR', KEYS[1])", "1", "count"];
+    for server in [Server::start(&[]), Oracle::redis82()] {
+        let mut client = server.client();
+        client.call(&["MONITOR"]);
+        let words = [&reads[..], &reads, &writes, &writes].map(encode);
+        client.send_raw(&words.concat());
+        // Beside the replies there is what the client watches.
+        let replies = std::iter::repeat_with(|| render(&client.receive()));
+        let refused = replies.filter(|reply| reply.starts_with("(error)")).take(2);
+        for error in refused {
+            assert!(error.starts_with("(error) ERR Replica can't interact"), "{error}");
+        }
+        assert_eq!(render(&server.client().call(&["EXISTS", "count"])), "(integer) 0");
+    }
 }
 
 #[test]

@@ -283,3 +283,23 @@ fn reads_that_a_pause_of_writes_lets_pass_wait_for_nothing() {
     pipeline(&mut client, "GET k", 1000);
     assert!(figure(&mut other, "waits") - before < 100);
 }
+
+/// What a command of EXEC leaves with its session costs the commands behind it nothing, however much
+/// that is.
+#[test]
+fn very_many_preparations_within_exec_cost_what_each_costs() {
+    /// With a copy of all for each, minutes.
+    const PREPARED: usize = 60_000;
+    let server = Server::start(&["--worker-threads", "1"]);
+    let mut client = server.client();
+    let prepare =
+        |name: usize| ["HIMPORT", "PREPARE", &format!("set{name}"), "field"].map(str::to_owned);
+    let mut requests = vec![vec!["MULTI".to_owned()]];
+    requests.extend((0..PREPARED).map(|name| Vec::from(prepare(name))));
+    requests.push(["HIMPORT", "SET", "key", "set7", "value"].map(str::to_owned).to_vec());
+    requests.push(vec!["EXEC".to_owned()]);
+    let replies = client.pipeline(&requests);
+    let Some(Value::Array(done)) = replies.last() else { panic!("a transaction") };
+    assert_eq!(done.len(), PREPARED + 1);
+    check(&mut client, "> HGET key field\n\"value\"");
+}

@@ -35,4 +35,4 @@ pub use long_double::LongDouble;
 pub use random::Random;
 pub use shared_bytes::SharedBytes;
 pub use time::{Clock, UnixMillis};
-pub use wakers::Wakers;
+pub use wakers::{LineGrowth, Wakers};

@@ -214,9 +214,8 @@ impl CommandExecution<'_> {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, self.may_be_undone());
-        if self.lane.shared.gates.routing.is_on()
-            && let Some(keys) = self.open_keys()
-            && let Some(refusal) = keys.refuse(self.lane, &tx)
+        if let Some(keys) = self.open_keys()
+            && let Some(refusal) = keys.refuse(&self.lane.routes(), &tx)
         {
             drop(tx);
             return self.redirect(&keys, &refusal);
@@ -261,7 +260,14 @@ impl CommandExecution<'_> {
         if self.several.is_empty() { self.location.as_slice() } else { self.several }
     }
 
+    /// Its keys of a slot on the move, if it has any.
+    #[inline]
     fn open_keys(&self) -> Option<OpenSlotKeys> {
+        if self.lane.shared.gates.routing.is_on() { self.find_open_keys() } else { None }
+    }
+
+    #[cold]
+    fn find_open_keys(&self) -> Option<OpenSlotKeys> {
         self.routed().open_keys(&self.lane.routes())
     }
 

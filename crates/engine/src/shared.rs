@@ -115,6 +115,14 @@ impl Shared {
         }
     }
 
+    /// Has all that wait for an event look again where many may be over, so that no line of them
+    /// grows without end: to be called now and then.
+    pub fn sweep_waiting(&self) {
+        self.journal.sweep();
+        self.gates.sweep();
+        self.memory.budget.gate.sweep();
+    }
+
     /// The database that SELECT names.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What a server must know to hold a value, beyond what every server of the protocol does.
 //!
-//! Invariant: a server that meets a later demand meets all before it, too, as with the versions of
+//! Invariant: a server with a higher level has all below, too, as with the versions of
 //! the snapshot format.
 
 use structs::object::{Container, Kind};

@@ -1,6 +1,6 @@
 //! Walks: the data set as it was at one instant, gathered while it goes on changing.
 //!
-//! A walk (save, full sync, migration) begins at a cut, with the world stopped, and then visits
+//! A walk (a save, a rewrite, a full sync, a move of slots) begins at a cut, with the world stopped, and then visits
 //! every partition, or some, at leisure. Each entry and each partition have one mark per walk. At
 //! the cut the partitions' marks are flipped, so every entry that is there differs from its
 //! partition, as one that has not been saved. What is made later is born with its partition's mark.
@@ -25,7 +25,7 @@ use crate::lock::partition::PartitionIndex;
 /// How many walks may run at once: one header bit each.
 pub const WALKS: usize = 3;
 
-/// Takes what transactions are about to change. Called under the entry's lock: a sink may copy or
+/// Takes what transactions are about to change. Called under the lock of the entry's partition: a sink may copy or
 /// share, never wait or fail.
 pub trait WalkSink: Send + Sync {
     /// The entry as it was at the walk's cut, in its physical database.

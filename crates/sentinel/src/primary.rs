@@ -1,7 +1,7 @@
 //! A primary and those around it: its replicas, and the other Sentinels that watch it.
 //!
-//! Invariant: a primary's own part (`PrimaryState`) lies apart from its replicas and peers, so that one of
-//! these and the primary can be worked on together.
+//! Invariant: a primary's own part (`PrimaryState`) lies apart from its replicas and peers, so that
+//! one of these and the primary can be worked on together.
 
 use std::collections::BTreeMap;
 

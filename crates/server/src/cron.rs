@@ -52,6 +52,7 @@ pub(crate) async fn run(server: &'static Server) {
                 .peak
                 .record(server.memory.budget.used_exactly(), server.keyspace.clock().now_ms());
             close_idle_clients(server);
+            server.sweep_waiting();
             login_duty.close_unauthenticated(server);
         }
         let wakes = PendingWakes::default();

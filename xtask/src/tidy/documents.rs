@@ -1,9 +1,12 @@
-//! The rules over the project's documents: sentences are read as comments are, and a page of
-//! decisions is short.
+//! The rules over the project's documents: sentences are read as comments are, a page of decisions
+//! is short, and a path of the code that a document names is one.
 //!
 //! Invariant: what is shown as code is no sentence, and a page that is made from the code is held
 //! where it is made.
 
+use std::collections::HashSet;
+
+use super::source::Source;
 use super::text::{no_subject, pronoun};
 use crate::shell;
 
@@ -27,8 +30,9 @@ const PAGE_LINES: usize = 120;
 /// Letters of a row in a table of decisions, at most: a goal, a figure, one sentence.
 const ROW_LETTERS: usize = 600;
 
-/// Checks every document that is tracked or could be.
-pub(super) fn check() -> Result<Vec<String>, String> {
+/// Checks every document that is tracked or could be, beside these sources.
+pub(super) fn check(sources: &[Source]) -> Result<Vec<String>, String> {
+    let known = words(sources.iter().map(|source| &*source.text));
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let list = shell::output(&mut shell::command("git", &arguments))?;
     let mut problems = Vec::new();
@@ -36,12 +40,41 @@ pub(super) fn check() -> Result<Vec<String>, String> {
         let Ok(text) = std::fs::read_to_string(shell::root().join(path)) else { continue };
         let found = subjects(&text).into_iter();
         problems.extend(found.map(|(line, message)| format!("{path}:{line}: subject: {message}")));
+        let found = unknown_paths(&text, &known).into_iter();
+        problems.extend(found.map(|(line, what)| format!("{path}:{line}: path: no {what}")));
         if path.starts_with(DECISIONS) {
             let found = lengths(&text).into_iter();
             problems.extend(found.map(|(line, what)| format!("{path}:{line}: page: {what}")));
         }
     }
     Ok(problems)
+}
+
+/// All words of the code, by which a name is known that stands there no more.
+fn words<'a>(texts: impl Iterator<Item = &'a str>) -> HashSet<&'a str> {
+    texts.flat_map(|text| text.split(|letter: char| !is_of_names(letter))).collect()
+}
+
+fn is_of_names(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_'
+}
+
+/// The paths of Rust that stand between backticks and have a part that is no word of the code.
+fn unknown_paths(text: &str, known: &HashSet<&str>) -> Vec<(usize, String)> {
+    let (mut is_code, mut found) = (false, Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        let quoted = line.split('`').skip(1).step_by(2).filter(|_| !is_code);
+        for path in quoted.filter(|path| path.contains("::")) {
+            let mut parts = path.split("::").map(|part| part.trim_end_matches("()"));
+            let is_path =
+                parts.clone().all(|part| !part.is_empty() && part.chars().all(is_of_names));
+            if is_path && parts.any(|part| !known.contains(part)) {
+                found.push((index + 1, path.to_owned()));
+            }
+        }
+    }
+    found
 }
 
 /// The line with which a page of decisions becomes too long, and rows that are.
@@ -74,7 +107,15 @@ fn subjects(text: &str) -> Vec<(usize, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PAGE_LINES, ROW_LETTERS, lengths, subjects};
+    use super::{PAGE_LINES, ROW_LETTERS, lengths, subjects, unknown_paths, words};
+
+    #[test]
+    fn a_path_that_a_document_names_is_one_of_the_code() {
+        let known = words(["mod gates { pub struct Readmission; }"].into_iter());
+        let text = "`gates::Readmission`, `gates::Again`\n```\n`a::b`\n```\n`std::vec` `<a>::b`";
+        let found: Vec<usize> = unknown_paths(text, &known).iter().map(|it| it.0).collect();
+        assert_eq!(found, [1, 5]);
+    }
 
     #[test]
     fn a_page_of_decisions_is_short() {

@@ -47,7 +47,7 @@ pub(crate) fn run() -> Result<(), String> {
     }
     problems.extend(unsafe_rules::crate_roots(&sources));
     problems.extend(rooms::check(&sources));
-    problems.extend(documents::check()?);
+    problems.extend(documents::check(&sources)?);
     problems.extend(hostile::check(&sources));
     for problem in &problems {
         println!("{problem}");

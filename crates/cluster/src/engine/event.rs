@@ -33,6 +33,8 @@ pub enum LinkId {
 /// An event, told by the driver.
 #[derive(Clone, Debug)]
 pub enum Event {
+    /// The data are loaded, and peers are heard from now on. Comes once, before all others.
+    Begun,
     /// A tenth of a second has passed.
     Tick,
     /// A peer has opened a link.

@@ -151,6 +151,7 @@ impl Cluster {
     pub fn handle(&mut self, moment: Moment, event: Event) -> Vec<Action> {
         self.moment = moment;
         match event {
+            Event::Begun => self.begin(),
             Event::Tick => self.tick(),
             Event::Accepted { link, peer, local } => {
                 let now = self.now();
@@ -273,6 +274,14 @@ impl Cluster {
     /// Whether this node is a primary.
     pub fn is_primary(&self) -> bool {
         self.own().is_primary()
+    }
+
+    /// Whatever is waited for since the start is waited for from now on: nobody was heard before.
+    fn begin(&mut self) {
+        let now = self.now();
+        self.state.begin(now);
+        self.nodes.values_mut().for_each(|node| node.begin(now));
+        self.restart_grants();
     }
 
     fn tick(&mut self) {

@@ -87,6 +87,11 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// A node of the file, of which nothing could be heard before.
+    pub(super) fn begin(&mut self, now: Millis) {
+        (self.pong_received, self.last_received, self.unclaimed_since) = (now, now, now);
+    }
+
     pub(super) fn new(place: NodeAddress, shard: ShardId, role: Role) -> Node {
         Node {
             place,

@@ -182,6 +182,12 @@ impl Cluster {
         }
     }
 
+    /// Grants of the file are waited for from now on.
+    pub(super) fn restart_grants(&mut self) {
+        let until = self.now().saturating_add(self.settings.manual_failover_timeout);
+        self.handovers.granted.iter_mut().for_each(|grant| grant.until = until);
+    }
+
     /// Lets another primary claim slots, whose writers are held.
     pub(super) fn grant(
         &mut self,

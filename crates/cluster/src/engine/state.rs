@@ -28,6 +28,11 @@ impl ClusterState {
         ClusterState { is_ok: false, began: now, in_minority: None, is_touched: true }
     }
 
+    /// The node begins to hear others now.
+    pub(super) fn begin(&mut self, now: Millis) {
+        self.began = now;
+    }
+
     /// Whether the node began so short a time ago that others may still have to tell it of claims.
     pub(super) fn has_just_begun(&self, now: Millis) -> bool {
         now.saturating_sub(self.began) < FIRST_WAIT

@@ -27,7 +27,7 @@ pub const COMMANDS: &[&DataCommand] = &[
 ];
 
 /// A container whose members these commands may give deadlines. A new one also gets its arm in
-/// `set_deadlines` and in `question`.
+/// `set_deadlines` and in `ask`.
 pub(crate) trait Timed: Expiring {
     /// The class of its events.
     const CLASS: EventClass;

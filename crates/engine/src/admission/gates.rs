@@ -500,9 +500,10 @@ impl<'a> Readmission<'a> {
 }
 
 /// Whether a command may run, or be queued, right behind one that was admitted; most are behind one
-/// for the same command. What a program says of itself is not looked at behind another: a caller
-/// that cares leaves `before` out. What is denied is not noted: the caller asks `admit` then. Of a
-/// client with a quota, requests go one by one, each behind what was charged.
+/// for the same command. What a program says of itself is looked at behind another where its client
+/// is in MONITOR, which only that gate asks; a caller that cares for others leaves `before` out.
+/// What is denied is not noted: the caller asks `admit` then. Of a client with a quota, requests go
+/// one by one, each behind what was charged.
 #[inline]
 pub(crate) fn admits_batched(
     lane: &Lane,
@@ -514,7 +515,9 @@ pub(crate) fn admits_batched(
     if lane.shared.gates.quotas.has_quotas() && quota::is_limited(lane, session) {
         return false;
     }
-    let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
+    let is_monitor = || session.client.has_flag(client_flags::MONITOR);
+    let is_alike =
+        before.is_some_and(|it| std::ptr::eq(it, entry)) && !(may_declare(entry) && is_monitor());
     if !is_alike || !session.may_do_everything() || lane.shared.gates.routing.is_on() {
         let verdict = ask(lane, session, entry, args, || known, acl_check::is_denied_quietly);
         return matches!(verdict, GateVerdict::Admitted);

@@ -14,7 +14,6 @@ use proto::Args;
 use smallvec::SmallVec;
 
 use crate::clients::registry::client_flags;
-use crate::lane::Lane;
 use crate::limits::slot_map::{SlotAccess, SlotMap, SlotQuery};
 use crate::session::{PROXY_LIBRARY, Session};
 use crate::shared::Shared;
@@ -189,14 +188,14 @@ impl OpenSlotKeys {
 
     /// Why a request does not run that has their locks.
     #[cold]
-    pub(crate) fn refuse(&self, lane: &Lane, tx: &Tx) -> Option<Refusal> {
+    pub(crate) fn refuse(&self, routes: &SlotMap, tx: &Tx) -> Option<Refusal> {
         let is_here = |key: &[u8]| tx.exists(key).is_ok_and(|exists| exists);
         let here = self.keys.iter().filter(|key| is_here(key)).count();
         let missing = self.keys.len() - here;
         if self.are_of_several {
-            return lane.routes().refuse_open_several(self.query, missing);
+            return routes.refuse_open_several(self.query, missing);
         }
-        lane.routes().refuse_open(self.query, here, missing)
+        routes.refuse_open(self.query, here, missing)
     }
 }
 

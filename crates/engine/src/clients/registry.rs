@@ -117,7 +117,7 @@ pub struct LiveStats {
     pub(crate) queued: AtomicI32,
     /// Bytes of the commands that are queued for EXEC.
     pub queued_bytes: AtomicU64,
-    /// What of these was last added to what large clients take (`client_memory`).
+    /// What of these was last added to what large clients take (`client_margin`).
     pub(crate) noted_bytes: AtomicU64,
     /// Keys that it watches.
     pub watched: AtomicU32,

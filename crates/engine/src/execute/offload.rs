@@ -14,6 +14,7 @@ use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
 use crate::admission::gates;
+use crate::admission::redirection::OpenSlotKeys;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{HandlerOutcome, HandlerWork};
@@ -65,6 +66,8 @@ pub(crate) struct OffloadedTransaction {
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
     pub(crate) routed: u64,
+    /// Its keys of a slot on the move.
+    pub(crate) open_keys: Option<OpenSlotKeys>,
     /// The fields that its values get here, if it is an import.
     pub(crate) fields: Option<Arc<OwnedArgs>>,
 }
@@ -104,7 +107,8 @@ impl OffloadedTransaction {
     /// Runs the command, as often as it needs more locks.
     fn execute(self, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
-        let Self { mut pass, mut running, mut tx, client, subject, routed, fields } = self;
+        let Self { mut pass, mut running, mut tx, client, subject, routed, open_keys, fields } =
+            self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
         let watch = WorkTimer::start(work.server.keyspace.clock());
@@ -130,7 +134,9 @@ impl OffloadedTransaction {
                     waits = Some(Waiting::begin(&mut tx, &client, work.waiting(), *wait));
                 }
                 HandlerOutcome::Widen => {
-                    match again(tx, round, &mut pass, &mut running, &gates, || true) {
+                    match again(tx, round, &mut pass, &mut running, &gates, || true)
+                        .and_then(|tx| with_open_keys(open_keys.as_ref(), work.server, tx))
+                    {
                         Ok(widened) => {
                             tx = widened;
                             continue;
@@ -214,6 +220,20 @@ fn again(
             return Ok(Tx::begin(acquisition, TxOptions { now: now_us / 1000, now_us, ..options }));
         }
         acquisition.defer();
+    }
+}
+
+/// A transaction that has its locks again, unless a key of a slot on the move went meanwhile: the
+/// table of slots is as it was, and does not say so.
+fn with_open_keys(
+    open_keys: Option<&OpenSlotKeys>,
+    server: &Shared,
+    tx: Tx,
+) -> Result<Tx, NotReadmitted> {
+    let refuse = |keys: &OpenSlotKeys| keys.refuse(&server.gates.routing.table(), &tx);
+    match open_keys.and_then(refuse) {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(tx),
     }
 }
 

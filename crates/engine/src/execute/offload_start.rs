@@ -69,8 +69,9 @@ impl CommandExecution<'_> {
         let subject = self.session.acl_subject_from_now(server);
         let fields = self.import.as_ref().map(|import| Arc::clone(&import.fields));
         let routed = self.lane.routed();
+        let open_keys = self.open_keys();
         let transaction =
-            OffloadedTransaction { pass, running, tx, client, subject, routed, fields };
+            OffloadedTransaction { pass, running, tx, client, subject, routed, open_keys, fields };
         self.offload(OffloadedCommand::OffloadedTransaction(transaction), work)
     }
 
@@ -128,12 +129,14 @@ impl CommandExecution<'_> {
 
     /// A transaction that computes without the locks of this one, if the command is of those that
     /// only read, or store what they compute. Not where its client caches what it reads: news of a
-    /// change would come before the reply that it makes void.
+    /// change would come before the reply that it makes void; and not where keys are of a slot on
+    /// the move, which MIGRATE may take away meanwhile.
     fn read_phase(&self, tx: &Tx, work: HandlerWork, is_first: bool) -> Option<Tx> {
         let spec = work.entry.spec;
         if spec.plan != LockPlan::Keys
             || self.session.is_told_of_changes()
             || !computes_apart(spec.flags)
+            || self.open_keys().is_some()
         {
             return None;
         }

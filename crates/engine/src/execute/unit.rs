@@ -42,8 +42,7 @@ impl CommandExecution<'_> {
             }
             return Step::Done;
         }
-        let is_routed = self.lane.shared.gates.routing.is_on();
-        let open_keys = if is_routed { self.open_keys() } else { None };
+        let open_keys = self.open_keys();
         let (args, asked) = (self.args, self.program_request());
         let mut program = match server.prepare(entry, asked, args) {
             Ok(program) => program,
@@ -69,7 +68,7 @@ impl CommandExecution<'_> {
         }
         let mut tx = self.begin(acquisition, undoable);
         if let Some(keys) = open_keys
-            && let Some(refusal) = keys.refuse(self.lane, &tx)
+            && let Some(refusal) = keys.refuse(&self.lane.routes(), &tx)
         {
             drop(tx);
             return self.redirect(&keys, &refusal);
@@ -209,11 +208,13 @@ impl CommandExecution<'_> {
             program,
             subject,
             routed: self.lane.routed(),
+            open_keys: self.open_keys(),
             output,
             entry,
             resp,
             wants_reply,
             widens,
+            rounds: round.number,
             micros,
             count: server.threads.background.count_program(),
         };

@@ -72,6 +72,12 @@ impl ReplicaAcks {
         }
     }
 
+    /// Has all look again where many may be over: to be called now and then.
+    pub(crate) fn sweep(&self) {
+        let grown = self.state().waiting.take_grown();
+        grown.into_iter().for_each(Waker::wake);
+    }
+
     /// Whether somebody waits for what replicas were not asked for yet. The waker is woken when
     /// that is so again.
     pub fn take_wanted(&self, asker: &Waker) -> bool {

@@ -14,6 +14,7 @@
 
 use std::task::Waker;
 
+use base::LineGrowth;
 use keyspace::Lsn;
 
 /// How long a record may wait for the system to have it before replies wait for that, in
@@ -53,7 +54,12 @@ pub(super) struct WaitingLine {
     pub(super) waiting: Vec<(Lsn, Waker)>,
     /// How often all were to look again.
     pub(super) wake_ups: u64,
+    pub(super) growth: LineGrowth,
 }
+
+/// Where a task stands in the line of those that wait for safety, if it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinePlace(pub(super) Option<u64>);
 
 /// How far a reader is.
 pub(super) struct ReaderProgress {
@@ -109,11 +115,10 @@ impl WaitingLine {
         self.readers.iter().filter(|reader| reader.level != DurabilityLevel::None)
     }
 
-    /// Has all tasks that wait look again. The tasks stay in line: one that waits on does not queue
-    /// again.
+    /// Has all tasks that wait look again. One that waits on queues again.
     pub(super) fn wake_all(&mut self) {
         self.wake_ups += 1;
-        self.waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());
+        std::mem::take(&mut self.waiting).into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     /// What replies may rely on a reader for.

@@ -45,7 +45,7 @@ mod record;
 mod reply_lsn;
 pub mod snapshot_fence;
 
-pub use durability::{DurabilityLevel, LATE_US, ReaderId};
+pub use durability::{DurabilityLevel, LATE_US, LinePlace, ReaderId};
 pub use record::selection;
 pub(crate) use record::{CommandEffects, record, record_of_command};
 pub use reply_lsn::ReplyLsn;
@@ -136,7 +136,7 @@ struct Tail {
     takes_local: bool,
     /// The database that is selected here; another than the first behind a primary's stream only.
     database: usize,
-    /// What the next record demands.
+    /// The level that the next record requires.
     feature_level: FeatureLevel,
     /// Of which history of replication it is.
     history: Option<StreamHistory>,
@@ -298,7 +298,7 @@ impl Journal {
     }
 
     /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
-    /// Only a server that meets the demand can hold what the record stores.
+    /// Only a server with this feature level can hold what the record stores.
     pub(crate) fn append_in(
         &self,
         batch: &RecordBatch,
@@ -579,15 +579,30 @@ impl Journal {
         line.wake_ups
     }
 
-    /// Queues a waker until everything up to `lsn` is safe, or something changed; `false` if it is
-    /// safe.
-    pub fn wait_for_safety(&self, lsn: Lsn, waker: &Waker) -> bool {
+    /// Queues a waker until everything up to `lsn` is safe, or all are to look again; `false` if it
+    /// is safe. A task that is in line still is not queued again.
+    pub fn wait_for_safety(&self, lsn: Lsn, waker: &Waker, place: &mut LinePlace) -> bool {
         let mut line = self.line();
         if lsn <= self.safe() {
             return false;
         }
-        line.waiting.push((lsn, waker.clone()));
+        let present = LinePlace(Some(line.wake_ups));
+        if std::mem::replace(place, present) != present {
+            line.waiting.push((lsn, waker.clone()));
+        }
         true
+    }
+
+    /// Has all tasks look again where many may be over: to be called now and then.
+    pub(crate) fn sweep(&self) {
+        let mut line = self.line();
+        let length = line.waiting.len();
+        if line.growth.is_due(length) {
+            line.wake_all();
+        }
+        drop(line);
+        self.replica_acks.sweep();
+        self.snapshot_fence.sweep();
     }
 
     /// Queues a session that waits until replies may rely on a reader, or the last one is let go.

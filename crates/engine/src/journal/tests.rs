@@ -13,7 +13,7 @@ use keyspace::{
 use proto::OwnedArgs;
 
 use super::journal_copy::JournalCopy;
-use super::{DurabilityLevel, Journal, LATE_US, Lsn, ReaderId};
+use super::{DurabilityLevel, Journal, LATE_US, LinePlace, Lsn, ReaderId};
 use crate::commit::publish::publish;
 use crate::runtime::counting_waker::CountingWaker;
 use crate::runtime::record_batch::RecordBatch;
@@ -204,7 +204,8 @@ fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
     let (idle, _) = JournalCopy::attach(&journal, DurabilityLevel::None);
     let late = journal.append(b"late");
     let waiter = Arc::new(CountingWaker::default());
-    assert!(journal.wait_for_safety(late, &Waker::from(Arc::clone(&waiter))));
+    let place = &mut LinePlace::default();
+    assert!(journal.wait_for_safety(late, &Waker::from(Arc::clone(&waiter)), place));
     journal.acknowledge(other, late);
     assert!(!journal.is_durable(early), "the first has not even that");
     journal.acknowledge(one, early);
@@ -239,7 +240,7 @@ fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
     assert!(journal.is_durable(lsn) && waiter.count() > 0);
     assert!(journal.wait_for_lowest(None, &waker) > wake_ups, "all are to look again");
     let lsn = journal.append(b"record");
-    assert!(journal.wait_for_safety(lsn, &waker));
+    assert!(journal.wait_for_safety(lsn, &waker, &mut LinePlace::default()));
     let before = waiter.count();
     journal.detach(one);
     assert!(journal.is_durable(lsn) && waiter.count() > before, "no reader is left");

@@ -44,6 +44,14 @@ pub struct GateState {
 }
 
 impl GateState {
+    /// Has all that wait look again where many may be over.
+    pub(crate) fn sweep(&self) {
+        self.pause.sweep();
+        [&self.snapshot_gate, &self.log_gate, &self.message_gate]
+            .into_iter()
+            .for_each(WriteGate::sweep);
+    }
+
     pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
         Self {
             write_refusals: WriteRefusals::default(),

@@ -165,6 +165,12 @@ impl Pause {
         self.time_left(now).map(|left| all_left.map_or(left, |all_left| left.min(all_left)))
     }
 
+    /// Has all look again where many may be over: to be called now and then.
+    pub(crate) fn sweep(&self) {
+        let grown = self.lock().waiting.take_grown();
+        grown.into_iter().for_each(Waker::wake);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no critical section here panics")
     }

@@ -1,9 +1,9 @@
 //! Why commands that write are refused, for every client: a disk on which data cannot be kept, too
 //! few replicas, or a primary that alone may write here.
 //!
-//! A new reason is one constant and one line in `refusal_for_reasons`; the code that knows of it sets it and
-//! takes it back. The gates, EXEC under its locks, what scripts call, what begins a second time and
-//! memcached's requests all ask here.
+//! A new reason is one constant and one line in `refusal_for_reasons`; the code that knows of it
+//! sets it and takes it back. The gates, EXEC under its locks, what scripts call, what begins a
+//! second time and memcached's requests all ask here.
 //!
 //! Invariant: while there is no reason, a command pays one load for that.
 

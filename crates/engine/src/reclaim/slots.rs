@@ -5,6 +5,7 @@
 //! not noted as one whose keys are copies.
 
 use std::collections::BTreeSet;
+use std::thread::sleep;
 
 use keyspace::{Acquisition, PartitionIndex, PartitionSet, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
@@ -13,7 +14,7 @@ use proto::args::encode_command;
 
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish::commit;
-use crate::runtime::background::{BackgroundAccess, wait_for};
+use crate::runtime::background::{BETWEEN_LOOKS, BackgroundAccess, wait_for};
 use crate::shared::Shared;
 
 /// So many keys go under one hold of their lock.
@@ -124,6 +125,12 @@ fn drop_some(
         // The slot may have come back, or be on its way.
         if is_kept(server, slot) || server.gates.replica_role.is_replica() {
             return false;
+        }
+        // Asked with the lock: a pause is answered behind what has it.
+        if keyspace.settings().holds_expiry(keyspace.clock().now_ms()) {
+            drop((acquisition, access));
+            sleep(BETWEEN_LOOKS);
+            return !server.gates.shutdown_request.is_asked();
         }
         let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
         let options = TxOptions { database, heavy: true, sees_expired: true, ..internal };

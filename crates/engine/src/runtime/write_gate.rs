@@ -50,6 +50,12 @@ impl WriteGate {
         true
     }
 
+    /// Has all look again where many may be over: to be called now and then.
+    pub fn sweep(&self) {
+        let grown = self.waiting().take_grown();
+        grown.into_iter().for_each(Waker::wake);
+    }
+
     fn waiting(&self) -> MutexGuard<'_, Wakers> {
         self.waiting.lock().expect("no critical section here panics")
     }

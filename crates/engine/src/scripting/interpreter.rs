@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use script::{Interpreter, Limits, Version};
 
+use crate::limits::scripts::cache::drop_stale_handles;
 use crate::limits::scripts::interpreters::InterpreterMemory;
 use crate::runtime::version;
 use crate::shared::Shared;
@@ -91,8 +92,9 @@ pub fn collect_garbage() {
     });
 }
 
-/// Drops the thread's interpreter if it holds what is there no more.
+/// Drops the thread's interpreter if it holds what is there no more, and its handles likewise.
 pub fn drop_stale() {
+    drop_stale_handles();
     let is_stale = |slot: &mut Box<ThreadInterpreter>| slot.memory.is_stale.load(Ordering::Relaxed);
     let stale = INTERPRETER.with_borrow_mut(|slot| slot.take_if(is_stale));
     drop(stale);

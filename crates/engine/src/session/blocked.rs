@@ -8,6 +8,7 @@ use proto::Reply;
 use super::forwarding::ForwardedWait;
 use super::suspension::ExecutedCommand;
 use super::waiting::{KeyWait, Waiting};
+use crate::journal::LinePlace;
 
 /// A blocking command that waits.
 pub struct Blocked {
@@ -43,8 +44,8 @@ pub struct AckWait {
     pub lsn: Lsn,
     /// Where copies are to be.
     pub awaited: Copies,
-    /// Whether the worker tells the session when the journal is safe up to `lsn`.
-    pub is_queued: bool,
+    /// Where the session stands among those that are told when the journal is safe up to `lsn`.
+    pub place: LinePlace,
     /// Whether replicas were asked how far they are.
     pub asks: bool,
 }
@@ -69,7 +70,7 @@ pub enum Copies {
 impl AckWait {
     /// Waits until the copies up to `lsn` are there.
     pub fn new(lsn: Lsn, awaited: Copies) -> Self {
-        Self { lsn, awaited, is_queued: false, asks: false }
+        Self { lsn, awaited, place: LinePlace::default(), asks: false }
     }
 }
 

@@ -23,7 +23,7 @@ fn size(name: &[u8], fields: Args<'_>) -> usize {
 
 /// What a session has prepared; few have anything.
 #[derive(Clone, Default)]
-pub struct Fieldsets(Option<Box<Prepared>>);
+pub struct Fieldsets(Option<Arc<Prepared>>);
 
 #[derive(Clone, Default)]
 struct Prepared {
@@ -49,7 +49,7 @@ impl Fieldsets {
 
     /// Keeps a fieldset, in the place of one of its name.
     pub fn insert(&mut self, name: &[u8], fields: Args<'_>) -> Result<(), Refusal> {
-        let prepared = self.0.get_or_insert_default();
+        let prepared = Arc::make_mut(self.0.get_or_insert_default());
         let memory = size(name, fields);
         let old = prepared.by_name.get(name).map_or(0, |old| size(name, old.as_args()));
         if prepared.memory - old + memory > MEMORY_MAX {
@@ -62,7 +62,7 @@ impl Fieldsets {
 
     /// Forgets a fieldset; whether it was there.
     pub fn remove(&mut self, name: &[u8]) -> bool {
-        let Some(prepared) = &mut self.0 else { return false };
+        let Some(prepared) = self.0.as_mut().map(Arc::make_mut) else { return false };
         let Some(old) = prepared.by_name.remove(name) else { return false };
         prepared.memory -= size(name, old.as_args());
         true

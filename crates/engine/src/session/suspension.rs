@@ -14,7 +14,7 @@ use super::life::Wait;
 use super::steps::Steps;
 use super::waiting::Waiting;
 use crate::clients::client_id::ClientId;
-use crate::journal::ReplyLsn;
+use crate::journal::{LinePlace, ReplyLsn};
 use crate::lane::Lane;
 use crate::runtime::write_gate::WriteGate;
 use crate::session::RequestAttempt;
@@ -217,7 +217,7 @@ impl Suspension {
         if let Self::Blocked(blocked) = &mut self
             && let Some(ack_wait) = &mut blocked.ack_wait
         {
-            ack_wait.is_queued = false;
+            ack_wait.place = LinePlace::default();
         }
         self
     }

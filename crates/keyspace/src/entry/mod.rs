@@ -326,7 +326,7 @@ impl<'a> EntryRef<'a> {
             return false;
         }
         let len = value.inline_len();
-        // SAFETY: the caller holds the only borrow, and `same_block` keeps the write inside.
+        // SAFETY: the caller holds the only borrow, and `fits` keeps the write inside.
         unsafe {
             if !self.block.fits(len) {
                 return false;

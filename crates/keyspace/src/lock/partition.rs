@@ -15,7 +15,7 @@ use crate::watch::WatchedKeys;
 /// Which partition: an index below [`crate::PARTITIONS`].
 pub type PartitionIndex = u16;
 
-/// A position in the journal; equals the replication offset.
+/// A position in the journal; a replication offset is one and a shift.
 pub type Lsn = u64;
 
 /// What a partition's lock protects.

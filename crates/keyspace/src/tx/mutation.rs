@@ -64,7 +64,7 @@ impl Tx {
         self.made.require_feature_level(feature_level);
     }
 
-    /// Takes what is demanded of a server that is to hold what was stored so far.
+    /// Takes the level of a server that can hold what was stored so far.
     pub fn take_feature_level(&mut self) -> FeatureLevel {
         std::mem::take(&mut self.made.feature_level)
     }

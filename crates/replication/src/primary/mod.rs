@@ -11,8 +11,8 @@
 //!   with its body, file and stream.
 //! - A client's REPLCONF goes to `Primary::announce`, with the client's own [`ReplconfState`], until
 //!   the client is attached, and to `Primary::replconf` from then on. Its PSYNC or SYNC goes to
-//!   `Primary::sync`, behind the gates of
-//!   all commands (loading, stale, MULTI), with the journal's lock held until the actions are
+//!   `Primary::sync`, behind the gates of all commands (loading, stale, MULTI), with the journal's
+//!   lock held until the actions are
 //!   done, so that what was judged to be kept still is when `Pin` takes its place.
 //! - `CreateBacklog` and `FreeBacklog` are about the backlog, `Pin` gives a link a place in it,
 //!   `Stream` lets bytes flow from there. `Append` is a record for the journal, as a write's.

@@ -11,7 +11,7 @@
 //!   the driver's hands: clients, expiry, gates, and `History::promote` after what `promote` tells.
 //! - `Connect` is answered by `connected` or `connect_failed`, and `closed` tells of the end that
 //!   the other side made. With `Close` a connection is forgotten: no event of it comes afterwards.
-//! - A full sync may have a second connection, `Wire::Channel`. While its data come and are loaded
+//! - A full sync may have a second connection, `PrimaryChannel::Rdb`. While its data come and are loaded
 //!   the first one's stream is told by `Hold`, to be kept by the driver; when `is_holding` is over
 //!   it is shown again, before anything else of the first connection is, `released` as that goes,
 //!   and with the first connection's end told behind it only.
@@ -30,7 +30,7 @@
 //!   have ended, before data takes the place of other data.
 //! - A driver that reads no more since its lanes are full shows `received` what it has once in a
 //!   while: that silence is not the primary's. What a primary does not read is bounded there too.
-//! - `SetHistory` and `Follow` are `History::adopt` and `History::follow`, and the end of the
+//! - `SetHistory` and `Follow` are `History::adopt` and `History::shift_id`, and the end of the
 //!   links of our own replicas if the id is another.
 //! - `tick` is called a few times per second, `report` is for ROLE and INFO.
 

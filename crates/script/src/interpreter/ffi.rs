@@ -371,8 +371,9 @@ impl LuaEntry {
 ///
 /// # Safety
 ///
-/// Called by `LuaEntry::run`, in protected mode, with the address of a passage as its only argument;
-/// its upvalues are the table of the globals of scripts, the names of two of them, and those two.
+/// Called by `LuaEntry::run`, in protected mode, with the address of a passage as its only
+/// argument; its upvalues are the table of the globals of scripts, the names of two of them, and
+/// those two.
 unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
     // SAFETY: the passage is there until the call of this function is over; a C function has
     // `LUA_MINSTACK` slots. What is raised jumps over this frame, which has nothing to be dropped.

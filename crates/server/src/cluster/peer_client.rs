@@ -53,10 +53,14 @@ impl PeerClient {
         self.is_usable
     }
 
-    /// Whether the other node says that it has a command.
-    pub(super) fn has_command(&mut self, full_name: &str) -> bool {
-        let told = self.ask(&[b"COMMAND", b"INFO", full_name.as_bytes()]);
-        matches!(told, Ok(Value::Array(told)) if matches!(told[..], [Value::Array(_)]))
+    /// Whether the other node says that it has a command. An error says what became of the
+    /// connection, which is of no use then: the answer may come yet.
+    pub(super) fn has_command(&mut self, full_name: &str) -> Result<bool, String> {
+        match self.ask(&[b"COMMAND", b"INFO", full_name.as_bytes()]) {
+            Ok(Value::Array(told)) => Ok(matches!(told[..], [Value::Array(_)])),
+            Err(why) if !self.is_usable => Err(why),
+            Ok(_) | Err(_) => Ok(false),
+        }
     }
 
     /// The connection, once all that was asked is answered.

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread::Builder;
 
 use base::io_error_text::plain;
-use cluster::{AdminCommand, Slot, SlotSet};
+use cluster::{AdminCommand, Event, Slot, SlotSet};
 use config::Config;
 use config::settings::{BIND, CLUSTER_BUS_ALLOW, TLS_CLUSTER};
 use engine::limits::slot_map::SlotMap;
@@ -96,6 +96,8 @@ impl ClusterContext {
 
     /// Begins the threads, once the data are loaded.
     pub(crate) fn begin(self, bus: BusSockets, runtime: Runtime) -> Result<(), String> {
+        // Before any order, which has the state found anew.
+        self.node.handle(self.server, Event::Begun);
         self.claim_unassigned_slots();
         // The table was made before the data were loaded, and what they say of copies.
         forget_copied(self.server);

@@ -18,6 +18,7 @@ use config::settings::TLS_REPLICATION;
 use durability::apply::{ApplyReport, StreamApplier};
 use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
 use engine::clients::registry::Signal;
+use engine::journal::LinePlace;
 use replication::primary;
 use replication::replica::{
     LinkState, LoadMode, LoadOrder, LoadOutcome, PrimaryChannel, RdbFraming, ReplicaAction,
@@ -60,6 +61,8 @@ pub(super) struct PrimaryLink {
     receiver: RefCell<Option<(u64, SnapshotReceiver)>>,
     /// The task that waits for the disk.
     sync_wait: RefCell<Option<AbortHandle>>,
+    /// The offset up to which that is waited for.
+    sync_target: Cell<u64>,
 }
 
 /// What there is of a connection to our primary.
@@ -196,9 +199,10 @@ impl LinksThread {
                 self.apply(units, end, before);
             }
             ReplicaAction::AwaitSync(offset) => {
-                let task = spawn_local(Rc::clone(self).await_sync(offset)).abort_handle();
-                if let Some(former) = link.sync_wait.borrow_mut().replace(task) {
-                    former.abort();
+                link.sync_target.set(offset);
+                let mut task = link.sync_wait.borrow_mut();
+                if task.as_ref().is_none_or(AbortHandle::is_finished) {
+                    *task = Some(spawn_local(Rc::clone(self).await_sync()).abort_handle());
                 }
             }
             ReplicaAction::Log { level, line } => {
@@ -255,13 +259,17 @@ impl LinksThread {
         self.primary_link.wake();
     }
 
-    /// Tells the link when all up to an offset is on disk.
-    async fn await_sync(self: Rc<Self>, offset: u64) {
-        let (journal, lsn) =
-            (&self.server.journal, self.with_replication_state(|core, _| core.lsn_of(offset)));
-        let is_safe = poll_fn(|context| match journal.wait_for_safety(lsn, context.waker()) {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
+    /// Tells the link when all up to the offset that was asked for last is on disk. One task waits,
+    /// however often that changes: a disk may have nothing for long.
+    async fn await_sync(self: Rc<Self>) {
+        let (journal, mut place) = (&self.server.journal, LinePlace::default());
+        let is_safe = poll_fn(|context| {
+            let offset = self.primary_link.sync_target.get();
+            let lsn = self.with_replication_state(|core, _| core.lsn_of(offset));
+            match journal.wait_for_safety(lsn, context.waker(), &mut place) {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
         });
         is_safe.await;
         self.tell_synced();

@@ -20,8 +20,8 @@ pub(super) struct ReplicationStream {
 /// What the journal and the links share.
 pub(super) struct StreamState {
     pub(super) backlog: Backlog,
-    /// Behind which offset nothing is that this demand is made by.
-    demanded: [u64; FeatureLevel::ALL.len()],
+    /// Behind which offset nothing is that requires this level.
+    required: [u64; FeatureLevel::ALL.len()],
     /// The links' thread, where it waits for more.
     sleeper: Option<Waker>,
 }
@@ -34,8 +34,8 @@ impl ReplicationStream {
     pub(super) fn attach(journal: &Journal, offset: u64, size: u64) -> Self {
         let reader = journal.name_reader();
         let backlog = Backlog::new(offset, size);
-        let demanded = [0; FeatureLevel::ALL.len()];
-        let shared = Arc::new(Mutex::new(StreamState { backlog, demanded, sleeper: None }));
+        let required = [0; FeatureLevel::ALL.len()];
+        let shared = Arc::new(Mutex::new(StreamState { backlog, required, sleeper: None }));
         journal.attach(reader, Box::new(BacklogReader(Arc::clone(&shared))), DurabilityLevel::None);
         Self { reader, shared }
     }
@@ -75,16 +75,16 @@ impl StreamState {
         }
     }
 
-    /// What the stream behind an offset demands beyond what is met, if it demands more.
+    /// The level that the stream behind an offset requires beyond what is met, if any.
     pub(super) fn unmet(&self, met: FeatureLevel, from: u64) -> Option<FeatureLevel> {
         let mut beyond = FeatureLevel::ALL.into_iter().filter(|feature_level| *feature_level > met);
-        beyond.find(|feature_level| self.demanded[*feature_level as usize] > from)
+        beyond.find(|feature_level| self.required[*feature_level as usize] > from)
     }
 
     /// Other data take the place of ours: the stream goes on from this offset.
     pub(super) fn restart(&mut self, offset: u64) {
         self.backlog.restart(offset);
-        self.demanded = [0; FeatureLevel::ALL.len()];
+        self.required = [0; FeatureLevel::ALL.len()];
     }
 
     /// Tells how much is kept for slow replicas alone.
@@ -121,7 +121,7 @@ impl JournalReader for BacklogReader {
 
     fn requires(&mut self, feature_level: FeatureLevel, len: usize) {
         let mut state = locked(&self.0);
-        state.demanded[feature_level as usize] = state.backlog.end() + len as u64;
+        state.required[feature_level as usize] = state.backlog.end() + len as u64;
     }
 
     fn flush(&mut self) -> Option<Sleeper> {

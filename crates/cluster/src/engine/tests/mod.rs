@@ -59,6 +59,18 @@ fn a_new_node_writes_its_file_first_and_is_alone() {
     assert!(!cluster.is_ok());
 }
 
+/// Data may take long to be loaded, and nobody is heard until they are.
+#[test]
+fn the_time_before_a_node_serves_counts_from_when_it_can_hear() {
+    let mut cluster = fresh(1);
+    cluster.handle(at(5000), Event::Begun);
+    cluster.order(at(5000), &AdminCommand::AddSlots(SlotSet::full())).unwrap();
+    cluster.handle(at(6999), Event::Tick);
+    assert!(!cluster.is_ok());
+    cluster.handle(at(7000), Event::Tick);
+    assert!(cluster.is_ok());
+}
+
 #[test]
 fn a_lone_node_with_all_slots_serves_after_two_seconds() {
     let mut cluster = fresh(1);

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use keyspace::{HeavyPass, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{NotReadmitted, WorkTimer, again};
+use super::{NotReadmitted, WorkTimer, again, with_open_keys};
 use crate::admission::gates::{self, FlagsOf};
+use crate::admission::redirection::OpenSlotKeys;
 use crate::commit::served_request::ServedRequest;
 use crate::execute;
 use crate::journal::ReplyLsn;
@@ -38,6 +39,8 @@ pub(crate) struct OffloadedProgram {
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// The version of the cluster's table by which it was let pass.
     pub(crate) routed: u64,
+    /// Its keys of a slot on the move, as it left its worker.
+    pub(crate) open_keys: Option<OpenSlotKeys>,
     /// What the program has replied so far.
     pub(crate) output: Output,
     pub(crate) entry: &'static CommandEntry,
@@ -46,6 +49,8 @@ pub(crate) struct OffloadedProgram {
     pub(crate) wants_reply: bool,
     /// Whether the program turned out at its session's worker to need more locks.
     pub(crate) widens: bool,
+    /// How often it began again, here and at its worker: at last it has the world.
+    pub(crate) rounds: u32,
     /// How long it has run.
     pub(crate) micros: u64,
     pub(crate) count: CountedProgram,
@@ -101,7 +106,6 @@ impl OffloadedProgram {
         let server = self.unit.server;
         let watch = WorkTimer::start(server.keyspace.clock());
         self.unit.move_to_heavy(lane);
-        let mut round = 0;
         loop {
             let result = if std::mem::take(&mut self.widens) {
                 Err(Refusal::Widen)
@@ -125,7 +129,11 @@ impl OffloadedProgram {
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);
-                    match again(tx, round, pass, running, &gates, is_wanted) {
+                    let rounds = &mut self.rounds;
+                    let open_keys = self.open_keys.as_ref().filter(|_| is_wanted());
+                    match again(tx, *rounds, pass, running, &gates, is_wanted)
+                        .and_then(|tx| with_open_keys(open_keys, server, tx))
+                    {
                         Ok(tx) => {
                             self.unit = Unit::begin(server, tx, reader);
                             if let Some(subject) = subject.filter(|subject| subject.is_limited()) {
@@ -162,7 +170,7 @@ impl OffloadedProgram {
                             return over(self.output, ReplyLsn::default(), ran);
                         }
                     }
-                    round += 1;
+                    self.rounds += 1;
                 }
                 Err(_) => {
                     self.micros += watch.micros();
@@ -281,11 +289,13 @@ mod tests {
             program: Box::new(Idle),
             subject: None,
             routed: 0,
+            open_keys: None,
             output: Output::new(),
             entry: server.table.find(b"EXEC").unwrap(),
             resp: Resp::Two,
             wants_reply: true,
             widens: false,
+            rounds: 0,
             micros: 0,
             count: server.threads.background.count_program(),
         }

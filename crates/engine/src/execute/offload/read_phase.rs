@@ -124,9 +124,17 @@ impl UnlockedCommand {
                 let since_us = server.keyspace.clock().monotonic_us();
                 let running = server.begin_long_running(since_us, partitions);
                 let pass = Some(pass);
-                let fields = None;
-                let transaction =
-                    OffloadedTransaction { pass, running, tx, client, subject, routed, fields };
+                let transaction = OffloadedTransaction {
+                    pass,
+                    running,
+                    tx,
+                    client,
+                    subject,
+                    routed,
+                    // What has any neither computes apart nor leaves without its locks.
+                    open_keys: None,
+                    fields: None,
+                };
                 transaction.execute(args, work)
             }
             Err(NotReadmitted::PutOff) => {

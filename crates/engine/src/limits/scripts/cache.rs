@@ -32,9 +32,20 @@ thread_local! {
 struct Handles {
     /// The state of a cache that they are of.
     state: u64,
+    /// That cache's state now.
+    present: Option<Arc<AtomicU64>>,
     by_digest: ByDigest<Arc<ScriptHandle>>,
     /// The one that was last asked for by its digest's digits, and those: many calls are of one.
     last: Option<(Box<[u8]>, Arc<ScriptHandle>)>,
+}
+
+/// Drops what this thread has of scripts, if some of these went.
+pub(crate) fn drop_stale_handles() {
+    let stale = HANDLES.with_borrow_mut(|handles| {
+        let present = handles.present.as_ref().map(|state| state.load(Ordering::Acquire));
+        present.is_some_and(|present| present != handles.state).then(|| std::mem::take(handles))
+    });
+    drop(stale);
 }
 
 /// One thread's hold on a script.
@@ -87,7 +98,7 @@ impl Deref for ScriptHandle {
 pub struct ScriptCache {
     scripts: RwLock<CachedScripts>,
     /// A number of its own since a script last went; written with `scripts` locked.
-    state: AtomicU64,
+    state: Arc<AtomicU64>,
     evicted: AtomicU64,
     flushes: AtomicU64,
 }
@@ -112,7 +123,7 @@ struct Kept {
 
 impl Default for ScriptCache {
     fn default() -> Self {
-        let (scripts, state) = (RwLock::default(), AtomicU64::new(next_state()));
+        let (scripts, state) = (RwLock::default(), Arc::new(AtomicU64::new(next_state())));
         Self { scripts, state, evicted: AtomicU64::new(0), flushes: AtomicU64::new(0) }
     }
 }
@@ -162,7 +173,8 @@ impl ScriptCache {
         let scripts = self.read();
         let state = self.state.load(Ordering::Relaxed);
         if handles.state != state {
-            *handles = Handles { state, ..Handles::default() };
+            let present = Some(Arc::clone(&self.state));
+            *handles = Handles { state, present, ..Handles::default() };
         }
         let kept = Arc::clone(scripts.by_digest.get(&digest)?);
         let handle = Arc::new(ScriptHandle::of(kept));

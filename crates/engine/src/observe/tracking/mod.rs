@@ -5,9 +5,9 @@
 //! a client names prefixes instead, and nothing is entered. As in Redis, databases are not told
 //! apart.
 //!
-//! Invariants: a client is tracked if and only if its session has a [`TrackingRegistration`]; the notice of a
-//! change that came after a read is left after that read was entered, and reaches the client behind
-//! the reply.
+//! Invariants: a client is tracked if and only if its session has a [`TrackingRegistration`]; the
+//! notice of a change that came after a read is left after that read was entered, and reaches the
+//! client behind the reply.
 
 mod options;
 mod pending_invalidations;
@@ -41,7 +41,7 @@ const FORGOTTEN_AT_ONCE: usize = 256;
 /// All that is tracked.
 #[derive(Default)]
 pub struct Tracking {
-    /// How many clients there are on the roster.
+    /// How many clients are tracked.
     size: AtomicUsize,
     tracked_clients: RwLock<TrackedClients>,
     table: TrackingTable,
@@ -62,7 +62,7 @@ pub struct TrackedClient {
     pub options: TrackingOptions,
 }
 
-/// A session's place on the roster.
+/// A session's place among the tracked clients.
 pub struct TrackingRegistration {
     tracking: &'static Tracking,
     keyspace: &'static Keyspace,
@@ -350,7 +350,7 @@ impl TrackedClients {
 
 /// What a prefix takes, which may be one client's alone.
 fn bytes_of(prefix: &[u8]) -> usize {
-    /// Its place on the roster and among the options.
+    /// Its place among the tracked clients and among the options.
     const PLACE: usize = 160;
     PLACE + 2 * prefix.len()
 }

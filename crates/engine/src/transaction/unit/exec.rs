@@ -95,14 +95,11 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
         session.end_transaction(server);
         return Err(TRANSACTION_DISCARDED);
     }
-    let asks_for_fieldsets = multi.flags().any.has(Flags::USES_FIELDSET);
-    let fieldsets =
-        if asks_for_fieldsets { session.fieldsets().clone() } else { Fieldsets::default() };
     let (is_mute, is_subscriber) = (!session.replies(), session.is_subscriber());
     let wants_debugger = session.wants_debugger;
     let mut exec = Exec::of(server, queue, resp);
     (exec.watching, exec.subject, exec.access) = (watching, subject, access);
-    (exec.fieldsets, exec.is_mute, exec.is_subscriber) = (fieldsets, is_mute, is_subscriber);
+    (exec.is_mute, exec.is_subscriber) = (is_mute, is_subscriber);
     exec.wants_debugger = wants_debugger;
     Ok(Box::new(exec))
 }
@@ -267,6 +264,7 @@ impl Program for Exec {
             multi.watching = None;
         }
         self.out_for = Some(Arc::clone(&session.client));
+        self.fieldsets = session.fieldsets().clone();
     }
 
     fn may_be_deferred(&self) -> bool {
@@ -447,7 +445,11 @@ impl Exec {
         let Queued { entry, args, .. } = queued;
         match entry.run {
             Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
-                match self.fieldsets.fields_of(args) {
+                let fieldsets = match place {
+                    RunsOn::Worker(_, session) => session.fieldsets(),
+                    RunsOn::Heavy => &self.fieldsets,
+                };
+                match fieldsets.fields_of(args) {
                     Ok(fields) if unit.refuses_long_work() && is_long(&fields, args) => {
                         Err(Refusal::Heavy)
                     }

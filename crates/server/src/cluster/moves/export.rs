@@ -93,7 +93,7 @@ impl<'a> Export<'a> {
         let server = start.server;
         let connect = || {
             let mut peer = PeerClient::connect(start, job.target)?;
-            let takes_own_words = peer.has_command(OWN_COMMAND);
+            let takes_own_words = peer.has_command(OWN_COMMAND)?;
             let socket = peer.into_socket();
             let limited = socket.transport().set_write_timeout(Some(STUCK));
             limited.map(|()| (socket, takes_own_words)).map_err(|error| plain(&error))

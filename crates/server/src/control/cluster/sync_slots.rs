@@ -185,7 +185,8 @@ fn claim(
     const LATE: Refusal = Refusal::error("ERR The pause of the source may be over");
     const UNSAFE: Refusal = Refusal::error("ERR The log has not taken all that came");
     point_in_claim(ClaimPlace::Look);
-    if !aof::flush(server) {
+    // A disk that has no room for the last of it keeps nothing else from coming.
+    if !aof::flush(server) || server.journal.has_failed() {
         return Err(UNSAFE);
     }
     let mut world = Acquisition::of_world(server.keyspace);

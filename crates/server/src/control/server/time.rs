@@ -27,7 +27,7 @@ pub(super) const TIME: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         // One moment for all of a transaction or script, whichever thread it is run on. A script
-        // that has run for long is told the time as it goes on (`scripts::script_host`).
+        // that has run for long is told the time as it goes on (`scripting::script_host`).
         let now = match &context.unit {
             Some(unit) => unit.tx.now_us(),
             None => context.server.keyspace.clock().now_us(),

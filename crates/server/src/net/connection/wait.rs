@@ -323,11 +323,8 @@ fn is_safe(ack_wait: &mut AckWait, server: &Network, cx: &TaskContext<'_>) -> bo
             return false;
         }
     }
-    let is_safe = ack_wait.lsn <= journal.safe()
-        // Once in line it stays there until it is safe.
-        || !ack_wait.is_queued && !journal.wait_for_safety(ack_wait.lsn, cx.waker());
-    ack_wait.is_queued = true;
-    is_safe
+    ack_wait.lsn <= journal.safe()
+        || !journal.wait_for_safety(ack_wait.lsn, cx.waker(), &mut ack_wait.place)
 }
 
 /// Bytes of a long reply that another thread made: a worker sends them, and does not free them.

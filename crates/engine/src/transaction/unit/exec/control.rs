@@ -11,6 +11,7 @@ use proto::{Output, Reply};
 use super::{Exec, makes_final};
 use crate::admission::redirection::slot_access;
 use crate::lane::Lane;
+use crate::session::fieldsets::Fieldsets;
 use crate::session::multi::Queued;
 use crate::session::{ClientView, Session};
 use crate::table::command_table::CommandEntry;
@@ -35,6 +36,8 @@ impl Exec {
         let ended = match place {
             _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
             RunsOn::Worker(lane, session) => {
+                // What it took along is not to be copied where the session changes it.
+                self.fieldsets = Fieldsets::default();
                 // The command may ask where it is. The session itself follows when all is over.
                 let home = session.database;
                 session.select(unit.tx.database());
@@ -123,7 +126,6 @@ impl Exec {
         self.wants_debugger = session.wants_debugger;
         self.subject = session.acl_subject(self.server);
         self.access = slot_access(session);
-        self.fieldsets = session.fieldsets().clone();
         unit.refresh_views(session.reader(), entry);
         unit.tx.switch_database(session.database);
     }
