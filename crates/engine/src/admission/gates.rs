@@ -490,7 +490,7 @@ pub(crate) fn admits_batched(
     entry: &CommandEntry,
     (args, known): (Args<'_>, &[Location]),
 ) -> bool {
-    if lane.shared.gates.quotas.has_quotas() && quota::is_limited(lane, session) {
+    if quota::is_limited(lane, session, session.database) {
         return false;
     }
     let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));

@@ -17,7 +17,7 @@ use crate::observe::hot_key_sketch::SampledRequest;
 use crate::observe::monitor;
 use crate::observe::stats::row_of_applier;
 use crate::runtime::counters::add;
-use crate::session::{Executed, Session, Step, Suspension};
+use crate::session::{BookedElsewhere, Executed, Session, Step, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 
@@ -159,7 +159,7 @@ fn note<'c>(
 /// Charges the accounts of its user and its database what a request took: once for each that a
 /// client sent, whatever runs in it.
 #[inline]
-pub(crate) fn bill(
+fn bill(
     lane: &Lane,
     session: &Session,
     request_bytes: usize,
@@ -167,15 +167,62 @@ pub(crate) fn bill(
     micros: u64,
 ) {
     if lane.shared.gates.quotas.is_accounting_on() {
-        bill_accounts(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
+        bill_request(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
     }
 }
 
 #[cold]
-fn bill_accounts(lane: &Lane, session: &Session, usage: &Usage) {
+fn bill_request(lane: &Lane, session: &Session, usage: &Usage) {
+    let BookedElsewhere { began_in, reply_bytes, micros } = session.take_booked_elsewhere();
+    let [requests, bytes_in, bytes_out, cpu] = *usage;
+    let (bytes_out, cpu) = (bytes_out.saturating_sub(reply_bytes), cpu.saturating_sub(micros));
+    let rest = [requests, bytes_in, bytes_out, cpu];
+    let database = began_in.unwrap_or(session.database);
+    bill_accounts(lane, session, database, (usage, &rest));
+}
+
+/// Charges accounts for a request that is queued for EXEC and will run in this database: its words
+/// and what its client is told now. What the request does is a part of EXEC.
+#[inline]
+pub(crate) fn bill_queued(
+    lane: &Lane,
+    session: &Session,
+    database: usize,
+    (request_bytes, reply_bytes): (usize, usize),
+) {
+    if lane.shared.gates.quotas.is_accounting_on() {
+        let usage = [1, request_bytes as u64, reply_bytes as u64, 0];
+        bill_accounts(lane, session, database, (&usage, &usage));
+    }
+}
+
+/// Charges the account of a database what a part of a request took there, which itself stands in
+/// another one. The request's user is charged with the request.
+#[cold]
+pub(crate) fn bill_part(lane: &Lane, session: &Session, database: usize, usage: &Usage) {
+    session.with_accounts(lane.shared, database, |accounts| {
+        if let Some(account) = accounts.database() {
+            account.charge(lane.number, usage, lane.ticked_us());
+        }
+    });
+}
+
+/// Charges a user's account and a database's what each of them is to have.
+#[cold]
+fn bill_accounts(
+    lane: &Lane,
+    session: &Session,
+    database: usize,
+    (of_user, of_database): (&Usage, &Usage),
+) {
     let now_us = lane.ticked_us();
-    session.with_accounts(lane.shared, |accounts| {
-        accounts.all().for_each(|account| account.charge(lane.number, usage, now_us));
+    session.with_accounts(lane.shared, database, |accounts| {
+        if let Some(account) = accounts.user() {
+            account.charge(lane.number, of_user, now_us);
+        }
+        if let Some(account) = accounts.database() {
+            account.charge(lane.number, of_database, now_us);
+        }
     });
 }
 

@@ -3,12 +3,14 @@
 //!
 //! Invariant: nothing is told before the script is over, and nothing of a run that was undone.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use proto::Args;
 
+use crate::commit::accounting::bill_part;
 use crate::lane::Lane;
+use crate::limits::quotas::Usage;
 use crate::observe::command_log::{Caller, PendingEntry};
 use crate::observe::execution::Execution;
 use crate::observe::latency::LatencyEvents;
@@ -30,6 +32,8 @@ pub(crate) struct Accounting {
     /// Of the command that was called first: many a script calls one only.
     first: Option<CommandCalls>,
     others: Vec<CommandCalls>,
+    /// What was taken in databases that the script turned to.
+    elsewhere: BTreeMap<usize, Usage>,
     /// For monitors, in the order of the calls.
     lines: Vec<Arc<[u8]>>,
     /// What the lines of all calls so far take, or would.
@@ -65,6 +69,18 @@ impl Accounting {
         if micros >= server.observed.latency.threshold_us() {
             self.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
         }
+    }
+
+    /// Notes a call that ran in another database than the script: for that database, too, the
+    /// script is one request.
+    #[cold]
+    pub(super) fn note_elsewhere(&mut self, database: usize, execution: Execution<'_>) {
+        let Execution { args, micros, reply_bytes, .. } = execution;
+        let [requests, bytes_in, bytes_out, cpu] = self.elsewhere.entry(database).or_default();
+        *requests = 1;
+        *bytes_in += args.extent() as u64;
+        *bytes_out += reply_bytes;
+        *cpu += micros;
     }
 
     /// Enters a call that was not admitted.
@@ -133,6 +149,12 @@ impl Accounting {
                 server.observed.stats.failed_often(lane.number, command, failures);
                 server.observed.stats.rejected_often(lane.number, command, rejected);
             }
+        }
+        for (database, usage) in &self.elsewhere {
+            bill_part(lane, session, *database, usage);
+            // Of what the client is told nothing comes from there alone.
+            let [.., cpu] = *usage;
+            session.note_booked_elsewhere(0, cpu);
         }
         let outbox = server.outbox(&lane.wakes);
         self.lines.iter().for_each(|line| server.pushes.monitors.publish(outbox, line));
