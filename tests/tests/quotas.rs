@@ -132,6 +132,7 @@ fn users_and_databases_are_counted() {
     assert_eq!(integer(&account(&mut client, "USERS", "default")["rejected"]), 0);
     let info = text(&client.call(&["INFO", "quotas"]));
     assert!(info.contains("quota_users_limited:0\r\n") && info.contains("quota_db3:"), "{info}");
+    assert!(info.contains("quota_users_exhausted:0\r\n") && info.contains("exhausted=0"), "{info}");
     assert!(!info.contains("ada"), "INFO names nobody: {info}");
 }
 
@@ -163,6 +164,8 @@ fn a_user_has_so_many_requests_on_all_connections() {
     let (one, other) =
         (passes(&mut first, 6, &["GET", "a"]), passes(&mut second, 6, &["SET", "a", "1"]));
     assert_eq!((one, other), (6, 4));
+    let left = |account: &Row| integer(&row(&account["remaining"])["requests"]);
+    assert_eq!(left(&account(&mut server.client3(), "USERS", "ada")), 0);
     let refused = first.call(&["GET", "a"]);
     let line =
         format!("QUOTA user \"ada\" may have requests 10/{AGES} and has had them, try again later");
