@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use base::io_error_text::plain;
 use config::settings::{
-    CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET,
+    CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, PREFIX_INDEX,
+    UNIXSOCKET,
     WORKER_THREADS,
 };
 use config::{Config, Profile, Startup, StartupAction};
@@ -396,7 +397,11 @@ fn make_server(
         false => config.get(DATABASES) as usize,
     };
     let clock = system_limits::choose_clock();
-    let keyspace = Keyspace::leak(Options { databases, clock, by_hash_slot, ..Options::new() });
+    let words = config.get(PREFIX_INDEX);
+    let words = words.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let prefixes = words.map(Into::into).collect();
+    let options = Options { databases, clock, by_hash_slot, prefixes, ..Options::new() };
+    let keyspace = Keyspace::leak(options);
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
     server.set_hooks();
