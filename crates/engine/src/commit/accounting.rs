@@ -11,6 +11,7 @@ use proto::{Args, Output, OwnedArgs};
 use crate::clients::mailbox::PendingWakes;
 use crate::lane::Lane;
 use crate::limits::quotas::Usage;
+use crate::observe::call_size::CallSize;
 use crate::observe::command_log::Caller;
 use crate::observe::execution::Execution;
 use crate::observe::hot_key_sketch::SampledRequest;
@@ -62,7 +63,7 @@ pub(crate) fn charge_foreign(
         feed_monitors(lane, session, session.database, entry, args);
     } else {
         let args = Args::default();
-        account(lane, session, Execution { entry, args, micros, reply_bytes });
+        account_by_extent(lane, session, extent, Execution { entry, args, micros, reply_bytes });
     }
 }
 
@@ -116,8 +117,14 @@ pub fn account_request(lane: &Lane, session: &Session, execution: Execution<'_>)
 /// Accounts for a command of a session: a request, or a part of one.
 #[inline]
 pub(crate) fn account(lane: &Lane, session: &Session, execution: Execution<'_>) {
+    account_by_extent(lane, session, execution.args.extent(), execution);
+}
+
+/// As `account`, of a command whose words take so much, which may not be there.
+#[inline]
+fn account_by_extent(lane: &Lane, session: &Session, extent: usize, execution: Execution<'_>) {
     let server = lane.shared;
-    note(server, lane.number, execution, || {
+    note(server, lane.number, extent, execution, || {
         let active_ms = session.client.live.last_active.load(Ordering::Relaxed);
         Caller { client: Some(&*session.client), time_s: active_ms / 1000 }
     });
@@ -143,12 +150,14 @@ pub(crate) fn account(lane: &Lane, session: &Session, execution: Execution<'_>) 
 fn note<'c>(
     server: &Shared,
     row: usize,
+    extent: usize,
     execution: Execution<'_>,
     caller: impl FnOnce() -> Caller<'c>,
 ) {
-    let Execution { entry, args, micros, reply_bytes } = execution;
-    server.observed.stats.called(row, entry.id, micros);
-    if server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+    let Execution { entry, micros, reply_bytes, .. } = execution;
+    let size = CallSize::of(extent as u64 + reply_bytes);
+    server.observed.stats.called(row, entry.id, size, micros);
+    if server.observed.command_log.is_remarkable(extent, micros, reply_bytes) {
         server.observed.command_log.record(&server.config, execution, caller());
     }
     if micros >= server.observed.latency.threshold_us() {
@@ -267,7 +276,7 @@ pub fn account_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedC
     let AppliedCommand { lane, source, database, entry, args, micros, has_failed } = *applied;
     let (row, clock) = (row_of_applier(lane), server.keyspace.clock());
     let execution = Execution { entry, args, micros, reply_bytes: 0 };
-    note(server, row, execution, || Caller { client: None, time_s: clock.now_ms() / 1000 });
+    note(server, row, args.extent(), execution, || Caller { client: None, time_s: clock.now_ms() / 1000 });
     if has_failed {
         server.observed.stats.failed(row, entry.id);
     }
