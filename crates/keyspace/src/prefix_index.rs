@@ -68,7 +68,7 @@ impl DeclaredPrefixes {
     /// Those that a key begins with.
     fn of<'k>(&'k self, key: &'k [u8]) -> impl Iterator<Item = PrefixNumber> + 'k {
         let numbered = self.0.iter().enumerate();
-        let begun = numbered.filter(|(_, declared)| key.starts_with(&declared.prefix));
+        let begun = numbered.filter(move |(_, declared)| key.starts_with(&declared.prefix));
         begun.map(|(number, _)| PrefixNumber(number as u32))
     }
 
@@ -187,11 +187,10 @@ mod tests {
     fn a_key_stands_in_the_index_of_each_prefix_that_it_begins_with() {
         let declared = ["user:", "", "user:vip:", "order/", "user:"].map(|it| it.as_bytes().into());
         let declared = DeclaredPrefixes::new(&declared);
-        let of = |key: &str| {
+        let of = |key: &str| -> Vec<String> {
             let numbers = declared.of(key.as_bytes());
             numbers.map(|it| String::from_utf8_lossy(declared.prefix(it)).into_owned()).collect()
         };
-        let of = |key: &str| -> Vec<String> { of(key) };
         assert_eq!(of("user:1"), ["user:"]);
         assert_eq!(of("user:vip:1"), ["user:", "user:vip:"]);
         assert_eq!(of("order/"), ["order/"]);

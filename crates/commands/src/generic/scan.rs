@@ -425,7 +425,8 @@ mod tests {
 
     #[test]
     fn what_is_there_all_the_while_is_found() {
-        for (pattern, prefixes) in [("*", &[][..]), ("1*", &[]), ("1*", &["1", "12"])] {
+        let none: &[&str] = &[];
+        for (pattern, prefixes) in [("*", none), ("1*", none), ("1*", &["1", "12"][..])] {
             survive_changes(&mut Session::with_prefixes(prefixes), pattern);
         }
     }

@@ -56,7 +56,7 @@ impl WorkerCounters {
     /// This thread is the worker from now on.
     pub(crate) fn note_thread(&self) {
         self.core_wait_us.store(0, Ordering::Relaxed);
-        self.thread.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
+        self.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     }
 
     /// Looks how long the worker's thread has waited for a core.

@@ -49,7 +49,7 @@ mod tests {
         }
         // A system without such books has no such file.
         assert_eq!(waits().is_some(), std::path::Path::new("/proc/self/schedstat").exists());
-        let own = rustix::thread::gettid().as_raw_pid();
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
         assert_eq!(waits_of(own).is_some(), waits().is_some());
         assert_eq!(waits_of(0), None);
     }

@@ -162,13 +162,12 @@ impl Mutation<'_> {
         for &number in prefixes {
             let begins = keyspace.declared_prefixes.prefix(number);
             let mut is_others = false;
-            let table = self.content.table(physical);
-            table.inspect(|table| {
+            if let Some(table) = self.content.table(physical) {
                 table.visit_at(place, |entry| {
                     let is_there = || keyspace.locate(entry.key()).position() == place;
                     is_others |= entry.key().starts_with(begins) && is_there();
                 });
-            });
+            }
             if is_others {
                 continue;
             }
