@@ -2,8 +2,11 @@
 //! such a slot back, those keys do not come with it.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use base::hash_slot::hash_slot;
 use proto::value::Value;
-use tests::cluster::{Program, ask, ask_by, id};
+use rustix::process::Signal;
+use tests::Server;
+use tests::cluster::{Program, ask, ask_by, await_whole, id};
 use tests::server::eventually;
 
 use crate::cluster_slot_moves::{Cluster, SLOT, newest};
@@ -65,4 +68,47 @@ fn a_lost_slot_is_empty_before_it_is_added_again() {
     is_empty_before(|_| {
         vec![format!("CLUSTER DELSLOTS {SLOT}"), format!("CLUSTER ADDSLOTS {SLOT}")]
     });
+}
+
+/// Ends a node the moment its `nodes.conf` says that another has the slots up to this one.
+fn kill_behind_loss(node: &Server, owner: &str, last: u16) {
+    let file = node.folder().join("nodes.conf");
+    for _ in 0..10_000_000 {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with(owner)).unwrap_or_default();
+        // Ranges that lie side by side are one.
+        if line.split(' ').any(|word| word.ends_with(&format!("-{last}"))) {
+            return node.signal(Signal::KILL);
+        }
+    }
+    panic!("the slots up to {last} never went to {owner}");
+}
+
+#[test]
+fn a_kill_behind_the_loss_of_slots_leaves_no_copies() {
+    let further = ["--appendonly", "yes", "--cluster-require-full-coverage", "no"];
+    let mut cluster = Cluster::start([APUS; 3], &further);
+    let target = id(cluster.to());
+    for round in 0..6_u16 {
+        let slots = 12_000 + 10 * round..=12_009 + 10 * round;
+        let tag =
+            (0..).find(|tag| slots.contains(&hash_slot(format!("{tag}").as_bytes()))).unwrap();
+        let pairs =
+            (0..2000).map(|key| ["SET".to_owned(), format!("{{{tag}}}{key}"), "v".to_owned()]);
+        cluster.from().client().pipeline(&pairs.map(Vec::from).collect::<Vec<_>>());
+        let (first, last) = (slots.start(), slots.end());
+        let order = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {first} {last} NODE {target}");
+        assert_eq!(ask(cluster.from(), &order), "OK");
+        kill_behind_loss(cluster.from(), &target, *last);
+        let from = cluster.from;
+        cluster.nodes[from].kill();
+        cluster.nodes[from].restart();
+        await_whole(&cluster.all(), 3);
+        let slot = hash_slot(format!("{tag}").as_bytes());
+        eventually("the copies are deleted", || {
+            ask(cluster.from(), &format!("CLUSTER COUNTKEYSINSLOT {slot}")) == "(integer) 0"
+        });
+        assert!(!ask(cluster.from(), "CLUSTER NODES").contains("-<-"), "no slot is open");
+        assert_eq!(ask(cluster.to(), &format!("CLUSTER COUNTKEYSINSLOT {slot}")), "(integer) 2000");
+    }
 }

@@ -219,6 +219,23 @@ fn words_of_a_source_out_of_order_end_a_move() {
     assert_eq!(Cluster::ending(cluster.from()), "success");
 }
 
+/// What a command leaves out would be lost with the move, whatever ran the command.
+#[test]
+fn a_command_of_the_source_that_fails_ends_the_move() {
+    let cluster = Cluster::start([APUS, APUS, APUS], &[]);
+    let incr: &[&[&str]] = &[&["SET", "foo", "x"], &["INCR", "foo"]];
+    let transaction: &[&[&str]] =
+        &[&["MULTI"], &["SET", "foo", "x"], &["INCR", "foo"], &["SET", "{foo}1", "x"], &["EXEC"]];
+    for words in [incr, transaction] {
+        let mut source = plays_source(&cluster, "12182", "12182");
+        words.iter().for_each(|words| source.send(words));
+        source.receive_to_close();
+        assert_eq!(Cluster::ending(cluster.to()), "failed", "{words:?}");
+        let message = newest(cluster.to(), "message");
+        assert!(message.contains("value is not an integer"), "{words:?} {message}");
+    }
+}
+
 /// Orders that are refused as keys are left do not keep those from being dropped.
 #[test]
 fn refused_moves_leave_no_keys_for_good() {

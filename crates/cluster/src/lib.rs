@@ -12,6 +12,7 @@
 //! written here is read here, and means the same.
 #![forbid(unsafe_code)]
 
+mod client_address;
 mod engine;
 mod flags;
 mod id;
@@ -20,6 +21,7 @@ mod nodes_file;
 mod rebalance;
 mod slots;
 
+pub use client_address::{ClientAddress, ClientRoute};
 pub use engine::{
     Action, AdminCommand, AdminError, ClaimEpochs, Cluster, Event, FailoverMode, LinkId, Millis,
     Moment, PublishedMessage, SetSlotAction, Settings, StreamPosition,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::event::{LinkId, Millis};
+use crate::client_address::ClientAddress;
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::slots::SlotSet;
@@ -49,11 +50,15 @@ pub(super) struct Node {
     pub(super) place: NodeAddress,
     pub(super) hostname: Option<String>,
     pub(super) human_name: Option<String>,
+    /// Where clients are to come.
+    pub(super) client: ClientAddress,
     pub(super) shard: ShardId,
     pub(super) role: Role,
     pub(super) health: FailureState,
     pub(super) is_failover_off: bool,
     pub(super) supports_extensions: bool,
+    /// Whether the node has sent extensions, and none that only Redis 8 has.
+    pub(super) reads_client_address: bool,
     pub(super) config_epoch: u64,
     /// The greatest epoch that the node has seen, as it last said.
     pub(super) current_epoch: u64,
@@ -87,11 +92,13 @@ impl Node {
             place,
             hostname: None,
             human_name: None,
+            client: ClientAddress::default(),
             shard,
             role,
             health: FailureState::Reachable,
             is_failover_off: false,
             supports_extensions: false,
+            reads_client_address: false,
             config_epoch: 0,
             current_epoch: 0,
             offset: 0,

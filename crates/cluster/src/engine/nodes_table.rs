@@ -51,6 +51,7 @@ impl Cluster {
         let mut node = Node::new(place, record.aux.shard.unwrap_or(drawn), role);
         node.hostname.clone_from(&record.aux.hostname);
         node.human_name.clone_from(&record.aux.human_name);
+        node.client.clone_from(&record.aux.client);
         (node.config_epoch, node.claimed_epoch) = (record.config_epoch, record.config_epoch);
         node.slots = if is_replica { SlotSet::empty() } else { record.slots.clone() };
         let now = self.now();
@@ -75,6 +76,7 @@ impl Cluster {
         own.place = NodeAddress { ip, port, secondary_port, bus_port: settings.bus_port };
         own.hostname = settings.hostname;
         own.human_name = settings.human_name;
+        own.client = settings.client;
         own.is_failover_off = settings.is_failover_off;
         own.supports_extensions = true;
         own.health = FailureState::Reachable;
@@ -120,6 +122,7 @@ impl Cluster {
             aux: AuxFields {
                 hostname: node.hostname.clone(),
                 human_name: node.human_name.clone(),
+                client: node.client.clone(),
                 shard: Some(node.shard),
                 ..AuxFields::default()
             },

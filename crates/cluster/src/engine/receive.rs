@@ -174,17 +174,16 @@ impl Cluster {
 
     fn process_ping(&mut self, header: &Header, gossip: &GossipSection) {
         let id = header.sender;
-        if let Some(node) = self.nodes.get_mut(&id)
-            && node.hostname != gossip.extensions.hostname
-        {
-            node.hostname.clone_from(&gossip.extensions.hostname);
-            self.save(Save::Written);
-        }
-        if let Some(node) = self.nodes.get_mut(&id)
-            && node.human_name != gossip.extensions.human_name
-        {
-            node.human_name.clone_from(&gossip.extensions.human_name);
-            self.save(Save::Written);
+        let told = &gossip.extensions;
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.reads_client_address = told.shard.is_some() && told.secret.is_none();
+            let known = (&node.hostname, &node.human_name, &node.client);
+            if known != (&told.hostname, &told.human_name, &told.client) {
+                node.hostname.clone_from(&told.hostname);
+                node.human_name.clone_from(&told.human_name);
+                node.client.clone_from(&told.client);
+                self.save(Save::Written);
+            }
         }
         if let (Some(shard), Some(node)) = (gossip.extensions.shard, self.nodes.get_mut(&id))
             && node.shard != shard

@@ -49,10 +49,13 @@ impl Cluster {
         };
         let reads = to.is_some_and(|id| self.nodes[&id].supports_extensions);
         let own = self.own();
+        let reads_client = to.is_some_and(|id| self.nodes[&id].reads_client_address);
+        let client = reads_client.then(|| own.client.clone());
         let extensions = if reads {
             Extensions {
                 hostname: own.hostname.clone(),
                 human_name: own.human_name.clone(),
+                client: client.unwrap_or_default(),
                 shard: Some(own.shard),
                 forgotten: self.forgotten_nodes(),
                 ..Extensions::default()

@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use super::event::Millis;
+use crate::client_address::ClientAddress;
 
 /// No time is longer: a few of them, one after the other, still are a number.
 const TIME_MAX: Millis = 1 << 40;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub hostname: Option<String>,
     /// `cluster-announce-human-nodename`.
     pub human_name: Option<String>,
+    /// `cluster-announce-client-ipv4` and its kin.
+    pub client: ClientAddress,
     /// `cluster-ping-interval`; 0 is half of `cluster-node-timeout`.
     pub ping_interval: Millis,
     /// The port for clients without TLS; 0 if there is none.
@@ -63,6 +66,7 @@ impl Default for Settings {
             ip: None,
             hostname: None,
             human_name: None,
+            client: ClientAddress::default(),
             ping_interval: 0,
             tcp_port: 6379,
             tls_port: 0,

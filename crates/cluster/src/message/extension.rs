@@ -3,10 +3,10 @@
 //! Type 4 is the internal secret in Redis 8 and the IPv4 address for clients in Valkey: the form of
 //! the data says which. Invariant: text that is taken from here stands unquoted in `nodes.conf`.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use super::{MessageType, PacketError};
+use crate::client_address::ClientAddress;
 use crate::id::{ID_LEN, NodeId, ShardId};
 
 const HOSTNAME: u16 = 0;
@@ -39,14 +39,8 @@ pub struct Extensions {
     pub shard: Option<ShardId>,
     /// The secret of Redis 8.
     pub secret: Option<[u8; ID_LEN]>,
-    /// The address for clients, in Valkey.
-    pub client_ipv4: Option<Ipv4Addr>,
-    /// The address for clients, in Valkey.
-    pub client_ipv6: Option<Ipv6Addr>,
-    /// The port for clients, in Valkey.
-    pub client_port: Option<u16>,
-    /// The TLS port for clients, in Valkey.
-    pub client_tls_port: Option<u16>,
+    /// Where clients are to come, in Valkey.
+    pub client: ClientAddress,
     /// The availability zone, in Valkey.
     pub availability_zone: Option<String>,
     /// Types that are not known here, as far as they were read.
@@ -100,11 +94,11 @@ impl Extensions {
                 Ok(secret) if secret.iter().all(u8::is_ascii_hexdigit) => {
                     self.secret = Some(secret);
                 }
-                _ => self.client_ipv4 = parsed(data),
+                _ => self.client.ipv4 = parsed(data),
             },
-            CLIENT_IPV6 => self.client_ipv6 = parsed(data),
-            CLIENT_PORT => self.client_port = port(data),
-            CLIENT_TLS_PORT => self.client_tls_port = port(data),
+            CLIENT_IPV6 => self.client.ipv6 = parsed(data),
+            CLIENT_PORT => self.client.port = port(data),
+            CLIENT_TLS_PORT => self.client.tls_port = port(data),
             AVAILABILITY_ZONE => self.availability_zone = text(data),
             unknown if self.unknown.len() < 8 => self.unknown.push(unknown),
             _ => {}
@@ -124,8 +118,8 @@ impl Extensions {
             out.resize(out.len() + padded - length, 0);
             count += 1;
         };
-        let (ipv4, ipv6) =
-            (self.client_ipv4.map(|ip| ip.to_string()), self.client_ipv6.map(|ip| ip.to_string()));
+        let ClientAddress { ipv4, ipv6, port, tls_port } = &self.client;
+        let (ipv4, ipv6) = (ipv4.map(|ip| ip.to_string()), ipv6.map(|ip| ip.to_string()));
         let texts = [
             (HOSTNAME, &self.hostname),
             (HUMAN_NAME, &self.human_name),
@@ -137,9 +131,7 @@ impl Extensions {
                 put(number, &[text.as_bytes(), &[0]]);
             }
         }
-        for (number, port) in
-            [(CLIENT_PORT, self.client_port), (CLIENT_TLS_PORT, self.client_tls_port)]
-        {
+        for (number, port) in [(CLIENT_PORT, port), (CLIENT_TLS_PORT, tls_port)] {
             if let Some(port) = port {
                 put(number, &[&port.to_be_bytes()]);
             }

@@ -9,6 +9,7 @@ use super::{
     Arrival, Body, Extensions, FramingError, GossipEntry, GossipSection, Header, Limits,
     MessageFlags, MessageType, Packet, PacketError, PacketReader, write_light_packet, write_packet,
 };
+use crate::client_address::ClientAddress;
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::slots::{Slot, SlotSet};
@@ -57,10 +58,12 @@ fn extensions() -> Extensions {
         forgotten: vec![(id(b'c'), 60)],
         shard: Some(ShardId(id(b'd'))),
         secret: Some([b'e'; 40]),
-        client_ipv4: Some("10.0.0.1".parse().unwrap()),
-        client_ipv6: Some("fe80::1".parse().unwrap()),
-        client_port: Some(1),
-        client_tls_port: Some(2),
+        client: ClientAddress {
+            ipv4: Some("10.0.0.1".parse().unwrap()),
+            ipv6: Some("fe80::1".parse().unwrap()),
+            port: Some(1),
+            tls_port: Some(2),
+        },
         availability_zone: Some("zone-1".to_owned()),
         unknown: Vec::new(),
     }
@@ -241,7 +244,7 @@ fn the_fourth_extension_is_told_by_its_form() {
         bytes.extend(data);
         let found = Extensions::read(MessageType::Ping, 0, 1, &bytes).unwrap();
         assert_eq!(found.secret.is_some(), secret);
-        assert_eq!(found.client_ipv4, ipv4.map(|ip| ip.parse().unwrap()));
+        assert_eq!(found.client.ipv4, ipv4.map(|ip| ip.parse().unwrap()));
     }
 }
 

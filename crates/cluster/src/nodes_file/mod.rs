@@ -8,9 +8,10 @@ mod read;
 mod tests;
 mod write;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 pub use self::read::NodesFileError;
+use crate::client_address::ClientAddress;
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::slots::{Slot, SlotSet};
@@ -90,14 +91,8 @@ pub struct AuxFields {
     pub human_name: Option<String>,
     /// Its shard.
     pub shard: Option<ShardId>,
-    /// The address for clients, in Valkey.
-    pub client_ipv4: Option<Ipv4Addr>,
-    /// The address for clients, in Valkey.
-    pub client_ipv6: Option<Ipv6Addr>,
-    /// The port for clients, in Valkey.
-    pub client_port: Option<u16>,
-    /// The TLS port for clients, in Valkey.
-    pub client_tls_port: Option<u16>,
+    /// Where clients are to come, in Valkey.
+    pub client: ClientAddress,
     /// The availability zone, in Valkey.
     pub availability_zone: Option<String>,
 }

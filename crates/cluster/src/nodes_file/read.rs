@@ -223,14 +223,14 @@ fn take_aux(aux: &mut AuxFields, name: &str, value: &str) -> Result<(), &'static
             aux.shard = Some(ShardId(id));
         }
         "client-ipv4" => match value.parse() {
-            Ok(ip) => aux.client_ipv4 = Some(ip),
+            Ok(ip) => aux.client.ipv4 = Some(ip),
             // Valkey writes the secret of Redis 8 here, and cannot read that itself.
             Err(_) if NodeId::parse(value.as_bytes()).is_some() => {}
             Err(_) => return Err("not an IPv4 address"),
         },
-        "client-ipv6" => aux.client_ipv6 = Some(value.parse().map_err(|_| "not IPv6")?),
-        "client-tcp-port" => aux.client_port = Some(port()?),
-        "client-tls-port" => aux.client_tls_port = Some(port()?),
+        "client-ipv6" => aux.client.ipv6 = Some(value.parse().map_err(|_| "not IPv6")?),
+        "client-tcp-port" => aux.client.port = Some(port()?),
+        "client-tls-port" => aux.client.tls_port = Some(port()?),
         "availability-zone" => aux.availability_zone = Some(word()?),
         _ => return Err("an unknown field"),
     }

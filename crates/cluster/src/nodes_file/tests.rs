@@ -6,6 +6,7 @@ use base::Random;
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::{AuxFields, NodeRecord, NodesFile, OpenSlot, SlotGrant};
+use crate::client_address::ClientAddress;
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::slots::{Slot, SlotSet};
@@ -41,10 +42,10 @@ fn files_of_every_server_are_read() {
     let node = &parse(&later).unwrap().nodes[0];
     assert_eq!(node.ip, Some("::1".parse().unwrap()));
     assert_eq!((node.tcp_port, node.tls_port), (21_045, 6380));
-    assert_eq!(node.aux.client_ipv4, Some("10.0.0.1".parse().unwrap()));
-    assert_eq!((node.aux.client_port, node.aux.client_tls_port), (Some(7), Some(8)));
+    assert_eq!(node.aux.client.ipv4, Some("10.0.0.1".parse().unwrap()));
+    assert_eq!((node.aux.client.port, node.aux.client.tls_port), (Some(7), Some(8)));
     let poisoned = format!("{A} 1.2.3.4:1@2,,tls-port=0,client-ipv4={B} myself,master - 0 0 0 x\n");
-    assert_eq!(parse(&poisoned).unwrap().nodes[0].aux.client_ipv4, None);
+    assert_eq!(parse(&poisoned).unwrap().nodes[0].aux.client.ipv4, None);
 }
 
 #[test]
@@ -114,8 +115,11 @@ fn drawn(seed: u64) -> NodesFile {
                 hostname: some(&mut random).then(|| "a-b.c".to_owned()),
                 human_name: some(&mut random).then(|| "the/first:one".to_owned()),
                 shard: Some(ShardId(if is_replica { ids[0] } else { *id })),
-                client_ipv6: some(&mut random).then(|| "fe80::1".parse().unwrap()),
-                client_tls_port: some(&mut random).then_some(9),
+                client: ClientAddress {
+                    ipv6: some(&mut random).then(|| "fe80::1".parse().unwrap()),
+                    tls_port: some(&mut random).then_some(9),
+                    ..ClientAddress::default()
+                },
                 availability_zone: some(&mut random).then(|| "eu-1a".to_owned()),
                 ..AuxFields::default()
             },

@@ -91,16 +91,16 @@ impl NodeRecord {
         if let Some(shard) = aux.shard {
             put(text, format_args!(",shard-id={shard}"));
         }
-        if let Some(ip) = aux.client_ipv4 {
+        if let Some(ip) = aux.client.ipv4 {
             put(text, format_args!(",client-ipv4={ip}"));
         }
-        if let Some(ip) = aux.client_ipv6 {
+        if let Some(ip) = aux.client.ipv6 {
             put(text, format_args!(",client-ipv6={ip}"));
         }
-        if let Some(port) = aux.client_port {
+        if let Some(port) = aux.client.port {
             put(text, format_args!(",client-tcp-port={port}"));
         }
-        if let Some(port) = aux.client_tls_port {
+        if let Some(port) = aux.client.tls_port {
             put(text, format_args!(",client-tls-port={port}"));
         }
         if let Some(zone) = &aux.availability_zone {

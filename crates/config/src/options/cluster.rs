@@ -99,27 +99,27 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "cluster-announce-client-ipv4",
         kind: special::IPV4,
         doc: "The IPv4 address that the node announces to clients.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-client-ipv6",
         kind: special::IPV6,
         doc: "The IPv6 address that the node announces to clients.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-client-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The port that the node announces to clients.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-client-tls-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The TLS port that the node announces to clients.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-preferred-endpoint-type",
@@ -328,6 +328,10 @@ settings! {
     CLUSTER_ALLOW_READS_WHEN_DOWN: bool = "cluster-allow-reads-when-down";
     CLUSTER_ALLOW_REPLICA_MIGRATION: bool = "cluster-allow-replica-migration";
     CLUSTER_ANNOUNCE_BUS_PORT: u16 = "cluster-announce-bus-port";
+    CLUSTER_ANNOUNCE_CLIENT_IPV4: Arc<[u8]> = "cluster-announce-client-ipv4";
+    CLUSTER_ANNOUNCE_CLIENT_IPV6: Arc<[u8]> = "cluster-announce-client-ipv6";
+    CLUSTER_ANNOUNCE_CLIENT_PORT: u16 = "cluster-announce-client-port";
+    CLUSTER_ANNOUNCE_CLIENT_TLS_PORT: u16 = "cluster-announce-client-tls-port";
     CLUSTER_ANNOUNCE_HOSTNAME: Arc<[u8]> = "cluster-announce-hostname";
     CLUSTER_ANNOUNCE_HUMAN_NODENAME: Arc<[u8]> = "cluster-announce-human-nodename";
     CLUSTER_ANNOUNCE_IP: Arc<[u8]> = "cluster-announce-ip";

@@ -64,6 +64,7 @@ impl RoutedRequest<'_> {
             is_readonly: access.is_readonly,
             is_migrate: entry.spec.role == Role::Migrate,
             is_encrypted: client.live.tls_minor.load(Ordering::Relaxed) > 0,
+            is_ipv6: client.peer.is_ipv6(),
         }
     }
 

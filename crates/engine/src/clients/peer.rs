@@ -42,6 +42,11 @@ impl Peer {
             Self::Unix => true,
         }
     }
+
+    /// Whether the client came by IPv6, and not by IPv4 to a socket that takes both.
+    pub fn is_ipv6(&self) -> bool {
+        matches!(self, Self::Tcp(address) if address.ip.to_canonical().is_ipv6())
+    }
 }
 
 impl std::fmt::Display for Peer {

@@ -25,8 +25,9 @@ pub struct SlotRouting {
 pub struct SlotMapNode {
     /// Its name, which no other node has.
     pub name: String,
-    /// Its address or name; empty where clients are to go by what they know.
-    pub endpoint: String,
+    /// Its address or name, for clients that come by IPv4 and by IPv6; empty where clients are to
+    /// go by what they know.
+    pub endpoints: [String; 2],
     /// Its port without TLS; 0 for none.
     pub tcp_port: u16,
     /// Its port with TLS; 0 for none.
@@ -92,6 +93,8 @@ pub(crate) struct SlotQuery {
     /// Whether the keys of an open slot are sent on.
     pub(crate) is_migrate: bool,
     pub(crate) is_encrypted: bool,
+    /// Whether the client came by IPv6.
+    pub(crate) is_ipv6: bool,
 }
 
 /// Keys of several slots in one request.
@@ -279,7 +282,8 @@ fn redirection(word: &str, query: SlotQuery, node: &SlotMapNode) -> Refusal {
         false => (node.tcp_port, node.tls_port),
     };
     let port = if first == 0 { second } else { first };
-    Refusal::owned(format!("{word} {} {}:{port}", query.slot, node.endpoint))
+    let endpoint = &node.endpoints[usize::from(query.is_ipv6)];
+    Refusal::owned(format!("{word} {} {endpoint}:{port}", query.slot))
 }
 
 /// Whether a refusal sends the client elsewhere, or to another time.
@@ -296,7 +300,7 @@ mod tests {
     fn node(port: u16) -> SlotMapNode {
         SlotMapNode {
             name: port.to_string(),
-            endpoint: "10.0.0.1".to_owned(),
+            endpoints: ["10.0.0.1".to_owned(), "fe80::1".to_owned()],
             tcp_port: port,
             tls_port: port + 1,
         }
@@ -330,6 +334,8 @@ mod tests {
         assert_eq!(said(&table, at(2)).unwrap(), "MOVED 2 10.0.0.1:2000");
         assert_eq!(said(&table, at(3)), None);
         assert_eq!(said(&table, at(4)).unwrap(), "MOVED 4 10.0.0.1:2000");
+        let by_ipv6 = SlotQuery { is_ipv6: true, ..at(2) };
+        assert_eq!(said(&table, by_ipv6).unwrap(), "MOVED 2 fe80::1:2000");
         let encrypted = SlotQuery { is_encrypted: true, ..at(2) };
         assert_eq!(said(&table, encrypted).unwrap(), "MOVED 2 10.0.0.1:2001");
         assert_eq!(said(&table, SlotQuery { is_asking: true, ..at(4) }), None);

@@ -179,7 +179,7 @@ impl Program for ScriptCall {
     }
 
     fn may_be_deferred(&self) -> bool {
-        !self.was_killed && self.running.is_none()
+        !self.was_killed && !self.needs_no_locks()
     }
 
     fn keep_rules(&mut self, subject: &Arc<AclSubject>) {

@@ -74,7 +74,16 @@ pub struct OffloadResult {
 impl OffloadResult {
     /// What a gate holds goes back to its session, which asks the gates and waits.
     pub(crate) fn put_off(entry: &'static CommandEntry, args: OwnedArgs) -> Self {
-        let ran = Executed { entry, args, micros: 0, failed: false, program: None };
+        Self::put_off_program(entry, args, None)
+    }
+
+    /// As `put_off`, of a program that may have taken something of its session along.
+    pub(crate) fn put_off_program(
+        entry: &'static CommandEntry,
+        args: OwnedArgs,
+        program: Option<Box<dyn Accounted>>,
+    ) -> Self {
+        let ran = Executed { entry, args, micros: 0, failed: false, program };
         Self { output: Output::new(), seen: Seen::default(), ran, then: AfterOffload::PutOff }
     }
 }
@@ -109,6 +118,10 @@ pub enum Resumed {
 pub trait Accounted: Send {
     /// The program needs nothing of its session any more.
     fn detach(&mut self, _: &mut Session) {}
+
+    /// A gate holds the program, which its session begins anew: what the program took along goes
+    /// back.
+    fn put_off(&mut self, _: &mut Session) {}
 
     /// Books as many of its commands as a worker has time for; whether `charge` has time for the
     /// others.

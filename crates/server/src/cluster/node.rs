@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::sleep;
+use std::time::Duration;
 
 use base::Random;
 use base::io_error_text::plain;
@@ -37,6 +39,10 @@ use super::rebalance::Rebalancer;
 use super::trims::Trims;
 use super::{settings, slot_map};
 use crate::net::network::Network;
+
+/// A log that does not say within this time that it has a record is waited for no longer.
+const LOOKS_AT_LOG: usize = 1000;
+const BETWEEN_LOOKS_AT_LOG: Duration = Duration::from_millis(1);
 
 /// What the driver is given to do.
 pub(super) enum DriverRequest {
@@ -335,6 +341,7 @@ impl NodeCore {
             if let Action::DeleteSlotKeys { slots } = action {
                 // The log is to know by what is in the file that they may go.
                 note_lost(server, &slots.iter().map(Slot::get).collect::<Vec<_>>());
+                await_log(server);
             }
         }
         self.save(server);
@@ -351,6 +358,19 @@ impl NodeCore {
             // The driver ends with the process.
             let _ = self.sender.send(DriverRequest::Actions(actions));
         }
+    }
+}
+
+/// Waits until a kill of the process leaves in the log what was appended, for as long as a disk
+/// that works may take.
+fn await_log(server: &Network) {
+    let (journal, end) = (&server.journal, server.journal.end());
+    journal.flush();
+    for _ in 0..LOOKS_AT_LOG {
+        if journal.is_durable(end) {
+            return;
+        }
+        sleep(BETWEEN_LOOKS_AT_LOG);
     }
 }
 

@@ -49,15 +49,12 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> SlotMap {
 }
 
 fn node(record: &NodeRecord, config: &Config) -> SlotMapNode {
-    let endpoint = match config.get(CLUSTER_PREFERRED_ENDPOINT_TYPE) {
-        EndpointType::Ip => record.ip.map(|ip| ip.to_string()).unwrap_or_default(),
+    let endpoint = |is_ipv6: bool| match config.get(CLUSTER_PREFERRED_ENDPOINT_TYPE) {
+        EndpointType::Ip => record.client_ip(is_ipv6).map(|ip| ip.to_string()).unwrap_or_default(),
         EndpointType::Hostname => record.aux.hostname.clone().unwrap_or_else(|| "?".to_owned()),
         EndpointType::Unknown => String::new(),
     };
-    SlotMapNode {
-        name: record.id.to_string(),
-        endpoint,
-        tcp_port: record.tcp_port,
-        tls_port: record.tls_port,
-    }
+    let (tcp_port, tls_port) = record.client_ports();
+    let endpoints = [endpoint(false), endpoint(true)];
+    SlotMapNode { name: record.id.to_string(), endpoints, tcp_port, tls_port }
 }

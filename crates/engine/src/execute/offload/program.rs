@@ -22,6 +22,9 @@ use crate::session::{AfterOffload, Executed, OffloadResult, Session};
 use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::{Program, RunsOn, Unit};
 
+/// A script that SCRIPT KILL ended just as a gate held it.
+const KILLED: Refusal = Refusal::error("ERR Script killed by user with SCRIPT KILL...");
+
 /// A program that moves here, with what it holds beside its locks.
 ///
 /// The locks go first where it is dropped, as the world may be granted right after the pass.
@@ -129,12 +132,18 @@ impl OffloadedProgram {
                                 self.program.keep_rules(subject);
                             }
                         }
-                        Err(NotReadmitted::PutOff) => {
+                        Err(NotReadmitted::PutOff) if self.program.killed().is_empty() => {
                             self.program.forget();
                             drop((self.running, self.pass));
-                            return OffloadResult::put_off(self.entry, args);
+                            let program: Option<Box<dyn Accounted>> = Some(self.program);
+                            return OffloadResult::put_off_program(self.entry, args, program);
                         }
-                        Err(NotReadmitted::Refused(busy)) => {
+                        Err(refused) => {
+                            let busy = match refused {
+                                NotReadmitted::Refused(busy) => busy,
+                                // The script was ended when its thread was about to be given back.
+                                NotReadmitted::PutOff => KILLED,
+                            };
                             self.program.abandon();
                             if self.wants_reply {
                                 let output = &mut self.output;

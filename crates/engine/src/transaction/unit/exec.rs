@@ -115,6 +115,13 @@ impl Accounted for Exec {
         session.show_multi();
     }
 
+    fn put_off(&mut self, session: &mut Session) {
+        if let Some(multi) = &mut session.multi {
+            multi.watching = self.watching.take();
+        }
+        session.show_multi();
+    }
+
     fn charge_next(&mut self, lane: &Lane, session: &mut Session) -> bool {
         let end = self.ran.len().min(self.charged + CHARGED_TOGETHER);
         self.charge_up_to(end, lane, session);
@@ -268,8 +275,8 @@ impl Program for Exec {
     }
 
     fn may_be_deferred(&self) -> bool {
-        // What the client watches has left the session, and what others ended is known here only.
-        self.watching.is_none() && self.killed.is_empty()
+        // What others ended is known here only.
+        self.killed.is_empty()
     }
 
     fn keep_rules(&mut self, subject: &Arc<AclSubject>) {

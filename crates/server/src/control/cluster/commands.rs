@@ -4,6 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
+use cluster::ClientRoute;
 use commands::declare::{Command, Flags, Group, Plan, Role, Spec, at_least, exactly};
 use engine::clients::registry::client_flags;
 use keyspace::Refusal;
@@ -484,15 +485,17 @@ pub(super) fn read(context: &Context<'_>, reader: NodeReader) -> Result<Next, Re
     Ok(Next::offload(move |_, args, reply| reader(server, args, reply)))
 }
 
-/// What tells the same to all, but for ports.
-type ClientReader = fn(&Server, Args<'_>, bool, &mut Reply<'_>) -> Result<(), Refusal>;
+/// What tells the same to all, but for addresses and ports.
+type ClientReader = fn(&Server, Args<'_>, ClientRoute, &mut Reply<'_>) -> Result<(), Refusal>;
 
 fn read_for_client(context: &mut Context<'_>, reader: ClientReader) -> Result<Next, Refusal> {
     let server = enabled(context)?;
-    let is_encrypted = context
-        .session()
-        .is_ok_and(|session| session.client.live.tls_minor.load(Ordering::Relaxed) > 0);
-    Ok(Next::offload(move |_, args, reply| reader(server, args, is_encrypted, reply)))
+    let route = context.session().map(|session| ClientRoute {
+        is_encrypted: session.client.live.tls_minor.load(Ordering::Relaxed) > 0,
+        is_ipv6: session.client.peer.is_ipv6(),
+    });
+    let route = route.unwrap_or_default();
+    Ok(Next::offload(move |_, args, reply| reader(server, args, route, reply)))
 }
 
 fn asking(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {

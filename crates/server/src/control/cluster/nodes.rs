@@ -5,7 +5,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use cluster::{Cluster, LinkId, NodeId, NodeRecord};
+use cluster::{ClientRoute, Cluster, LinkId, NodeId, NodeRecord};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -15,20 +15,20 @@ use crate::server::Server;
 pub(super) fn nodes(
     server: &Server,
     _: Args<'_>,
-    is_encrypted: bool,
+    route: ClientRoute,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
     let all = |cluster: &mut Cluster| [cluster.records(), cluster.handshakes()].concat();
     let records = server.cluster.with_engine(all).unwrap_or_default();
-    let text: String = records.iter().map(|record| line(record, is_encrypted) + "\n").collect();
+    let text: String = records.iter().map(|record| line(record, route) + "\n").collect();
     reply.verbatim(b"txt", text.as_bytes());
     Ok(())
 }
 
-/// The line, with the port by which this client could come.
-fn line(record: &NodeRecord, is_encrypted: bool) -> String {
-    let mut text = String::new();
-    let shows_tls = record.tcp_port == 0 || (is_encrypted && record.tls_port != 0);
+/// The line, with the address and the port by which this client could come.
+fn line(record: &NodeRecord, route: ClientRoute) -> String {
+    let (mut text, record) = (String::new(), record.for_client(route));
+    let shows_tls = record.tcp_port == 0 || (route.is_encrypted && record.tls_port != 0);
     record.put_line(shows_tls, false, &mut text);
     text
 }
@@ -36,7 +36,7 @@ fn line(record: &NodeRecord, is_encrypted: bool) -> String {
 pub(super) fn replicas(
     server: &Server,
     args: Args<'_>,
-    is_encrypted: bool,
+    route: ClientRoute,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
     let id = known(server, args)?;
@@ -47,7 +47,7 @@ pub(super) fn replicas(
     let replicas: Vec<_> = records.iter().filter(|record| record.primary == Some(id)).collect();
     reply.array(replicas.len());
     for record in replicas {
-        reply.bulk(line(record, is_encrypted).as_bytes());
+        reply.bulk(line(record, route).as_bytes());
     }
     Ok(())
 }

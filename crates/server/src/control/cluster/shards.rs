@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{NodeFlags, NodeId, NodeRecord, ShardId, Slot};
+use cluster::{ClientRoute, NodeFlags, NodeId, NodeRecord, ShardId, Slot};
 use config::EndpointType;
 use config::settings::CLUSTER_PREFERRED_ENDPOINT_TYPE;
 use keyspace::Refusal;
@@ -34,28 +34,30 @@ fn members(server: &Server) -> Vec<ShardNode> {
 #[derive(Clone, Copy)]
 struct EndpointFormat {
     endpoint: EndpointType,
-    is_encrypted: bool,
+    route: ClientRoute,
 }
 
 impl EndpointFormat {
-    fn of(server: &Server, is_encrypted: bool) -> Self {
-        Self { endpoint: server.config.get(CLUSTER_PREFERRED_ENDPOINT_TYPE), is_encrypted }
+    fn of(server: &Server, route: ClientRoute) -> Self {
+        Self { endpoint: server.config.get(CLUSTER_PREFERRED_ENDPOINT_TYPE), route }
+    }
+
+    fn ip(self, record: &NodeRecord) -> String {
+        record.client_ip(self.route.is_ipv6).map(|ip| ip.to_string()).unwrap_or_default()
     }
 
     fn port(self, record: &NodeRecord) -> u16 {
-        let (first, second) = match self.is_encrypted {
-            true => (record.tls_port, record.tcp_port),
-            false => (record.tcp_port, record.tls_port),
+        let (tcp_port, tls_port) = record.client_ports();
+        let (first, second) = match self.route.is_encrypted {
+            true => (tls_port, tcp_port),
+            false => (tcp_port, tls_port),
         };
         if first == 0 { second } else { first }
     }
 
     fn endpoint(self, record: &NodeRecord, reply: &mut Reply<'_>) {
         match self.endpoint {
-            EndpointType::Ip => match record.ip {
-                Some(ip) => reply.bulk(ip.to_string().as_bytes()),
-                None => reply.bulk(b""),
-            },
+            EndpointType::Ip => reply.bulk(self.ip(record).as_bytes()),
             EndpointType::Hostname => match &record.aux.hostname {
                 Some(hostname) => reply.bulk(hostname.as_bytes()),
                 None => reply.bulk(b"?"),
@@ -69,7 +71,7 @@ impl EndpointFormat {
         self.endpoint(record, reply);
         reply.integer(self.port(record).into());
         reply.bulk(record.id.as_str().as_bytes());
-        let ip = record.ip.map(|ip| ip.to_string()).unwrap_or_default();
+        let ip = self.ip(record);
         let mut notes: Vec<(&str, &str)> = Vec::new();
         if self.endpoint != EndpointType::Ip {
             notes.push(("ip", &ip));
@@ -91,10 +93,10 @@ impl EndpointFormat {
 pub(super) fn slots(
     server: &Server,
     _: Args<'_>,
-    is_encrypted: bool,
+    route: ClientRoute,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let (members, telling) = (members(server), EndpointFormat::of(server, is_encrypted));
+    let (members, telling) = (members(server), EndpointFormat::of(server, route));
     let ranges = members.iter().flat_map(|member| {
         member.record.slots.ranges().into_iter().map(move |range| (range, member))
     });
@@ -123,10 +125,10 @@ fn is_usable_replica(member: &ShardNode, primary: NodeId) -> bool {
 pub(super) fn shards(
     server: &Server,
     _: Args<'_>,
-    is_encrypted: bool,
+    route: ClientRoute,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let telling = EndpointFormat::of(server, is_encrypted);
+    let telling = EndpointFormat::of(server, route);
     let mut shards: BTreeMap<Option<ShardId>, Vec<ShardNode>> = BTreeMap::new();
     for member in members(server) {
         shards.entry(member.record.aux.shard).or_default().push(member);
@@ -155,7 +157,8 @@ fn shard_member(
     ShardNode { record, offset }: &ShardNode,
     reply: &mut Reply<'_>,
 ) {
-    let ports = [("port", record.tcp_port), ("tls-port", record.tls_port)];
+    let (tcp_port, tls_port) = record.client_ports();
+    let ports = [("port", tcp_port), ("tls-port", tls_port)];
     let ports: Vec<_> = ports.into_iter().filter(|(_, port)| *port != 0).collect();
     let hostname = record.aux.hostname.as_deref();
     reply.map(6 + ports.len() + usize::from(hostname.is_some()));
@@ -166,7 +169,7 @@ fn shard_member(
         reply.integer(port.into());
     }
     reply.bulk(b"ip");
-    reply.bulk(record.ip.map(|ip| ip.to_string()).unwrap_or_default().as_bytes());
+    reply.bulk(telling.ip(record).as_bytes());
     reply.bulk(b"endpoint");
     telling.endpoint(record, reply);
     if let Some(hostname) = hostname {

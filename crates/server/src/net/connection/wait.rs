@@ -358,7 +358,10 @@ impl Connection {
                 self.suspension = Suspension::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
                 StepEnd::Again
             }
-            Poll::Ready(Ok(OffloadResult { then: AfterOffload::PutOff, ran, .. })) => {
+            Poll::Ready(Ok(OffloadResult { then: AfterOffload::PutOff, mut ran, .. })) => {
+                if let Some(program) = &mut ran.program {
+                    program.put_off(&mut self.session);
+                }
                 self.stand_first(ran.args.as_args());
                 StepEnd::Again
             }
