@@ -165,7 +165,10 @@ fn a_user_must_be_allowed_all_that_begins_so() {
         let mut bob = server.client();
         check(&mut bob, "> AUTH bob word\nOK\n> DELPREFIX u\n~ (error) NOPERM *");
         let dry = "User ada has no permissions to access the 'use' key";
-        check(&mut client, &format!("> ACL DRYRUN ada DELPREFIX use\n\"{dry}\"\n> DBSIZE\n(integer) 1"));
+        check(
+            &mut client,
+            &format!("> ACL DRYRUN ada DELPREFIX use\n\"{dry}\"\n> DBSIZE\n(integer) 1"),
+        );
     }
 }
 

@@ -328,8 +328,7 @@ fn what_is_queued_is_asked_for_in_the_database_that_select_leads_to() {
     check(&mut client, &format!("> EXEC\n{aborted}\n> EXISTS a\n(integer) 0"));
     assert_eq!(booked(&mut other, "5", "rejected"), 1);
     // The way back is open, and so is all that runs elsewhere.
-    let replies =
-        transact(&mut client, &[&["SELECT", "5"], &["SELECT", "0"], &["SET", "a", "1"]]);
+    let replies = transact(&mut client, &[&["SELECT", "5"], &["SELECT", "0"], &["SET", "a", "1"]]);
     assert!(is_refused(&replies[1]) && !is_refused(&replies[0]), "{replies:?}");
     check(&mut client, "> DISCARD\nOK\n> SET a 1\nOK");
     check(&mut other, "> SELECT 5\nOK\n> EXISTS b\n~ (error) QUOTA *");

@@ -53,8 +53,7 @@ impl Session {
     pub(crate) fn with_prefixes(prefixes: &[&str]) -> Self {
         let prefixes = prefixes.iter().map(|prefix| prefix.as_bytes().into()).collect();
         let (databases, hash_key) = (16, (1, 2));
-        let keyspace =
-            Keyspace::leak(Options { databases, hash_key, prefixes, ..Options::new() });
+        let keyspace = Keyspace::leak(Options { databases, hash_key, prefixes, ..Options::new() });
         keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
         keyspace.settings().events.store(EventMask::MAX, Ordering::Relaxed);
         Self {

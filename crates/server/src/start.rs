@@ -13,8 +13,7 @@ use std::time::Duration;
 use base::io_error_text::plain;
 use config::settings::{
     CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, PREFIX_INDEX,
-    UNIXSOCKET,
-    WORKER_THREADS,
+    UNIXSOCKET, WORKER_THREADS,
 };
 use config::{Config, Profile, Startup, StartupAction};
 use crash::SecondStack;

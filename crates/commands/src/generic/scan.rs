@@ -459,8 +459,14 @@ mod tests {
                 }
                 session.advance(1);
                 let count = (1 + random.below(30)).to_string();
-                let words =
-                    [b"SCAN", &cursor[..], b"COUNT", count.as_bytes(), b"MATCH", pattern.as_bytes()];
+                let words = [
+                    b"SCAN",
+                    &cursor[..],
+                    b"COUNT",
+                    count.as_bytes(),
+                    b"MATCH",
+                    pattern.as_bytes(),
+                ];
                 let (next, found) = scan(session, &words);
                 found.into_iter().for_each(|key| *times_seen.entry(key).or_insert(0) += 1);
                 (cursor, calls) = (next, calls + 1);

@@ -168,13 +168,7 @@ fn note<'c>(
 /// Charges the accounts of its user and its database what a request took: once for each that a
 /// client sent, whatever runs in it.
 #[inline]
-fn bill(
-    lane: &Lane,
-    session: &Session,
-    request_bytes: usize,
-    reply_bytes: u64,
-    micros: u64,
-) {
+fn bill(lane: &Lane, session: &Session, request_bytes: usize, reply_bytes: u64, micros: u64) {
     if lane.shared.gates.quotas.is_accounting_on() {
         bill_request(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
     }
@@ -276,7 +270,10 @@ pub fn account_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedC
     let AppliedCommand { lane, source, database, entry, args, micros, has_failed } = *applied;
     let (row, clock) = (row_of_applier(lane), server.keyspace.clock());
     let execution = Execution { entry, args, micros, reply_bytes: 0 };
-    note(server, row, args.extent(), execution, || Caller { client: None, time_s: clock.now_ms() / 1000 });
+    note(server, row, args.extent(), execution, || Caller {
+        client: None,
+        time_s: clock.now_ms() / 1000,
+    });
     if has_failed {
         server.observed.stats.failed(row, entry.id);
     }

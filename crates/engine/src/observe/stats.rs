@@ -130,7 +130,8 @@ impl Stats {
         let stats = self.of(worker, command);
         add(&stats.calls, calls);
         add(&stats.micros, micros);
-        let histogram = stats.histograms[size as usize].get_or_init(|| Box::new([const { AtomicU64::new(0) }; BUCKETS]));
+        let histogram = stats.histograms[size as usize]
+            .get_or_init(|| Box::new([const { AtomicU64::new(0) }; BUCKETS]));
         // To divide takes as long as all the rest, and most are alone.
         let mean = if calls == 1 { micros } else { micros / calls };
         add(&histogram[bucket(mean)], calls);
@@ -194,8 +195,7 @@ impl Stats {
     /// The figures of a command; `None` if it was never called or refused.
     pub fn calls_of(&self, command: usize) -> Option<CallStats> {
         let (histogram, by_size) = (vec![0; BUCKETS], CallSize::ALL.map(|_| vec![0; BUCKETS]));
-        let mut sum =
-            CallStats { calls: 0, micros: 0, rejected: 0, failed: 0, histogram, by_size };
+        let mut sum = CallStats { calls: 0, micros: 0, rejected: 0, failed: 0, histogram, by_size };
         for stats in self.workers.iter().filter_map(OnceLock::get).map(|all| &all[command]) {
             sum.calls += stats.calls.load(Ordering::Relaxed);
             sum.micros += stats.micros.load(Ordering::Relaxed);

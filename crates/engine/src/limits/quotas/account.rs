@@ -76,9 +76,8 @@ impl Account {
     /// too much.
     pub fn limited_rates(&self, now_us: i64) -> Vec<(QuotaLimit, Rate, i64)> {
         let buckets = RATES.into_iter().zip(&self.buckets);
-        let limited = buckets.filter_map(|(limit, bucket)| {
-            Some((limit, bucket.rate()?, bucket.remaining(now_us)?))
-        });
+        let limited = buckets
+            .filter_map(|(limit, bucket)| Some((limit, bucket.rate()?, bucket.remaining(now_us)?)));
         limited.collect()
     }
 

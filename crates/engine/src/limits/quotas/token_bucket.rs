@@ -156,11 +156,10 @@ mod tests {
     fn a_debt_is_paid_before_anything_is_given() {
         let token_bucket = token_bucket(10, 1);
         token_bucket.consume(35, 0);
-        assert_eq!([0, 1_000_000, 60_000_000].map(|at| token_bucket.remaining(at)), [
-            Some(-25),
-            Some(-15),
-            Some(10)
-        ]);
+        assert_eq!(
+            [0, 1_000_000, 60_000_000].map(|at| token_bucket.remaining(at)),
+            [Some(-25), Some(-15), Some(10)]
+        );
         assert!(token_bucket.is_empty(2_500_000));
         assert!(!token_bucket.is_empty(2_600_000));
         assert_eq!(drain(&token_bucket, 2_600_000), 1);

@@ -51,8 +51,7 @@ fn keyspace() -> &'static Keyspace {
 fn keyspace_by(clock: Clock) -> &'static Keyspace {
     let prefixes = PREFIXES.map(Box::from).into();
     let hash_key = (7, 9);
-    let options =
-        Options { databases: DATABASES, hash_key, clock, by_hash_slot: false, prefixes };
+    let options = Options { databases: DATABASES, hash_key, clock, by_hash_slot: false, prefixes };
     let keyspace = Keyspace::leak(options);
     keyspace.databases().swap(2, 17);
     keyspace.databases().swap(3, 40);
@@ -176,7 +175,8 @@ fn audit(keyspace: &'static Keyspace) {
     assert_eq!(keyspace.memory(), memory);
     for prefix in PREFIXES {
         let number = keyspace.declared_prefix(prefix).expect("it is declared");
-        let of_it = (0..PARTITIONS as PartitionIndex).filter(|it| populated.contains(&(number, *it)));
+        let of_it =
+            (0..PARTITIONS as PartitionIndex).filter(|it| populated.contains(&(number, *it)));
         let next = |from: usize| keyspace.next_populated(from, Some(number));
         let noted = std::iter::successors(next(0), |last| next(usize::from(*last) + 1));
         assert!(noted.eq(of_it), "the partitions of a prefix are noted");

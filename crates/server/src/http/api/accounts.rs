@@ -14,8 +14,7 @@ use super::{accepted, words};
 pub(super) async fn list(caller: &Caller) -> Result<String, Failure> {
     let server = caller.server;
     let mut session = CommandSession::open(caller)?;
-    let requests =
-        [words(server, [b"QUOTA", b"USERS"])?, words(server, [b"QUOTA", b"DATABASES"])?];
+    let requests = [words(server, [b"QUOTA", b"USERS"])?, words(server, [b"QUOTA", b"DATABASES"])?];
     let mut replies = session.run(&requests).await?.into_iter();
     let mut next = || replies.next().unwrap_or(Value::Null);
     let (users, databases) = (next(), next());
