@@ -210,8 +210,8 @@ impl Selector {
     }
 }
 
-/// Whether a pattern matches whatever begins so, as far as that is plain: the pattern is the same or
-/// a shorter beginning, with a star behind it.
+/// Whether a pattern matches whatever begins so, as far as that is plain: the pattern is the same
+/// or a shorter beginning, with a star behind it.
 fn matches_all_of(pattern: &[u8], prefix: &[u8]) -> bool {
     let literal = base::glob::literal_prefix(pattern);
     prefix.starts_with(literal) && pattern[literal.len()..] == *b"*"

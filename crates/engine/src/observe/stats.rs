@@ -117,8 +117,8 @@ impl Stats {
         self.called_often(worker, (command, size), 1, micros);
     }
 
-    /// Books several calls of a size, at least one, by the time that all of them took; each counts as
-    /// having taken the mean.
+    /// Books several calls of a size, at least one, by the time that all of them took; each counts
+    /// as having taken the mean.
     #[inline]
     pub(crate) fn called_often(
         &self,

@@ -2,8 +2,8 @@
 //! booked to, the user's and the database's.
 //!
 //! Invariants: a session holds the account of its present user; that of a database is looked up
-//! anew when another is asked for. What a part of a request took in another database is booked there
-//! and not where the request stands; the user's account has the whole.
+//! anew when another is asked for. What a part of a request took in another database is booked
+//! there and not where the request stands; the user's account has the whole.
 
 use std::sync::Arc;
 

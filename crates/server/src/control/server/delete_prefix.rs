@@ -1,7 +1,7 @@
 //! DELPREFIX: deletes all keys whose names begin so, some at a time.
 //!
-//! Where `prefix-index` has the prefix, or one that it begins with, only the keys of that are looked
-//! at, and else all keys of the database.
+//! Where `prefix-index` has the prefix, or one that it begins with, only the keys of that are
+//! looked at, and else all keys of the database.
 //!
 //! Invariants: a step holds one partition for some hundred keys at most, and asks the gates before
 //! it deletes any; what it deletes is told to the log, to replicas and to clients as DEL tells it.
