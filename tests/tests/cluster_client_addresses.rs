@@ -3,7 +3,7 @@
 
 use tests::Oracle;
 use tests::Server;
-use tests::cluster::{Program, ask, await_whole, id, meet, state};
+use tests::cluster::{Program, ask, await_whole, configured, id, meet, state};
 use tests::server::eventually;
 
 const VALKEY: Program = Program::Stock(Oracle::Valkey91);
@@ -31,9 +31,10 @@ fn announce(nodes: &[Server; 2]) {
 
 /// What a node tells of the addresses of all, without what differs from ask to ask.
 fn told(node: &Server) -> Vec<String> {
-    let nodes = ask(node, "CLUSTER NODES");
-    let mut lines: Vec<String> =
-        nodes.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
+    let nodes = node.client().call(&["CLUSTER", "NODES"]);
+    let nodes = String::from_utf8_lossy(nodes.as_bytes().unwrap()).into_owned();
+    let first_words = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    let mut lines: Vec<String> = nodes.lines().map(first_words).collect();
     lines.sort();
     let key = |slot: u16| if slot < 8192 { "b" } else { "a" };
     lines.extend([1, 16_000].map(|slot| ask(node, &format!("GET {}", key(slot)))));
@@ -52,7 +53,7 @@ fn announced_addresses_are_told_as_by_valkey() {
             let ids = nodes.each_ref().map(id);
             let stands = |tale: &Vec<String>| {
                 let line = |place: usize| {
-                    let bus = configured_bus(&nodes[place]);
+                    let bus = configured(&nodes[place], "cluster-port");
                     format!("{} 10.9.8.{place}:700{place}@{bus}", ids[place])
                 };
                 (0..2).all(|place| tale.contains(&line(place)))
@@ -66,10 +67,6 @@ fn announced_addresses_are_told_as_by_valkey() {
     }
 }
 
-fn configured_bus(node: &Server) -> String {
-    tests::cluster::configured(node, "cluster-port")
-}
-
 #[test]
 fn announced_addresses_outlive_a_restart() {
     let mut nodes = halves([Program::Apus; 2]);
@@ -78,7 +75,7 @@ fn announced_addresses_outlive_a_restart() {
         ask(&nodes[0], "GET a") == "(error) MOVED 15495 10.9.8.1:7001"
     });
     // The node that knows both starts again while the other is away.
-    nodes[1].kill();
+    nodes.iter_mut().for_each(Server::kill);
     nodes[0].restart();
     let line = ask(&nodes[0], "CLUSTER NODES");
     assert!(line.contains(" 10.9.8.1:7001@"), "{line}");

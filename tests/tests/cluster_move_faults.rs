@@ -226,13 +226,14 @@ fn a_command_of_the_source_that_fails_ends_the_move() {
     let incr: &[&[&str]] = &[&["SET", "foo", "x"], &["INCR", "foo"]];
     let transaction: &[&[&str]] =
         &[&["MULTI"], &["SET", "foo", "x"], &["INCR", "foo"], &["SET", "{foo}1", "x"], &["EXEC"]];
-    for words in [incr, transaction] {
+    let cases = [(incr, "value is not an integer"), (transaction, "command of a transaction")];
+    for (words, why) in cases {
         let mut source = plays_source(&cluster, "12182", "12182");
         words.iter().for_each(|words| source.send(words));
         source.receive_to_close();
         assert_eq!(Cluster::ending(cluster.to()), "failed", "{words:?}");
         let message = newest(cluster.to(), "message");
-        assert!(message.contains("value is not an integer"), "{words:?} {message}");
+        assert!(message.contains(why), "{words:?} {message}");
     }
 }
 

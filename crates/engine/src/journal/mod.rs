@@ -555,6 +555,12 @@ impl Journal {
         lsn <= self.durable.load(Ordering::Acquire)
     }
 
+    /// Whether a kill of the process leaves everything up to here with all readers that replies
+    /// rely on.
+    pub fn is_written(&self, lsn: Lsn) -> bool {
+        self.line().durable_readers().all(|reader| lsn <= reader.written.max(reader.safe))
+    }
+
     /// Queues a task that waits for others, in the place where it stood before: until what the
     /// lowest of them waits for is safe, or all are to look again. A task that is taken out of line
     /// is woken. Returns how often all were to look again so far.

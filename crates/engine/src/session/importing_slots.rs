@@ -9,7 +9,6 @@ use std::any::Any;
 use std::sync::Arc;
 
 use keyspace::PartitionIndex;
-use proto::value::{ReplyLimits, ReplyParser, Value};
 
 use super::Session;
 
@@ -68,28 +67,11 @@ impl Session {
 
     #[cold]
     fn fail_import(&mut self, answer: &[u8]) {
-        if let Some(slots) = self.importing_slots()
-            && let Some(error) = error_in(answer)
+        if answer.first() == Some(&b'-')
+            && let Some(slots) = self.importing_slots()
         {
-            slots.note_error(&error);
+            slots.note_error(answer);
             self.closing = true;
         }
-    }
-}
-
-/// The error that an answer is, or the first one among those of a transaction.
-fn error_in(answer: &[u8]) -> Option<Vec<u8>> {
-    match answer.first()? {
-        b'-' => Some(answer.to_vec()),
-        b'*' => {
-            let mut parser = ReplyParser::new(ReplyLimits::default());
-            parser.feed(answer);
-            let Ok(Some(Value::Array(answers))) = parser.next_reply() else { return None };
-            answers.into_iter().find_map(|answer| match answer {
-                Value::Error(error) => Some(error),
-                _ => None,
-            })
-        }
-        _ => None,
     }
 }

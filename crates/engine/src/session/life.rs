@@ -380,6 +380,7 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> LifeOutcome {
     }
 }
 
+#[inline]
 fn demand_on(body: &impl Body, asked: PendingSignals) -> Option<Demand> {
     demand(asked, || body.status(), || body.must_disconnect())
 }
@@ -397,19 +398,21 @@ pub(crate) fn demand(
     let SessionStatus { wait, outgoing, .. } = status();
     // A result may have been made of what is old by now, so nothing comes before it.
     let is_settled = !wait.is_offloaded();
-    // What was sent elsewhere may begin to wait there: until that is known the review stays asked,
-    // and nobody gives it anything.
-    let may_review = asked.is_asked(Signal::Review) && (is_settled || must_disconnect());
-    let demands = [
-        (Signal::Kill, true, Demand::Kill),
-        (Signal::Review, may_review, Demand::Review),
-        (Signal::ReviewAfterReply, is_settled, Demand::ReviewAfterReply),
+    let is_asked = |signal| asked.is_asked(signal);
+    if is_asked(Signal::Kill) {
+        Some(Demand::Kill)
+    } else if is_asked(Signal::Review) && (is_settled || must_disconnect()) {
+        // What was sent elsewhere may begin to wait there: until that is known the review stays
+        // asked, and nobody gives it anything.
+        Some(Demand::Review)
+    } else if is_asked(Signal::ReviewAfterReply) && is_settled {
+        Some(Demand::ReviewAfterReply)
+    } else if is_asked(Signal::Deliver) && is_settled && outgoing != Outgoing::Unfinished {
         // Not into the middle of a reply, either.
-        (Signal::Deliver, is_settled && outgoing != Outgoing::Unfinished, Demand::Deliver),
-        (Signal::Move, true, Demand::Move),
-    ];
-    let first = demands.into_iter().find(|(signal, may_be, _)| asked.is_asked(*signal) && *may_be);
-    first.map(|(_, _, demand)| demand)
+        Some(Demand::Deliver)
+    } else {
+        is_asked(Signal::Move).then_some(Demand::Move)
+    }
 }
 
 /// Sees to what others ask.

@@ -367,7 +367,7 @@ fn await_log(server: &Network) {
     let (journal, end) = (&server.journal, server.journal.end());
     journal.flush();
     for _ in 0..LOOKS_AT_LOG {
-        if journal.is_durable(end) {
+        if journal.is_written(end) {
             return;
         }
         sleep(BETWEEN_LOOKS_AT_LOG);

@@ -52,6 +52,7 @@ impl CommandCost {
         accounting::feed_monitors(lane, session, database, entry, args);
         if failed {
             lane.shared.observed.stats.failed(lane.number, entry.id);
+            session.check_import_answer(|| &b"-ERR A command of a transaction failed"[..]);
         }
         if is_elsewhere {
             self.bill_elsewhere(lane, session, booked_us);
