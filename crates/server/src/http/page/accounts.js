@@ -1,7 +1,7 @@
 // The view of accounts: what each user and each database took, and how near its limits are.
 
 import { table } from './lists.js';
-import { count, el, micros, shown, size } from './text.js';
+import { count, el, micros, seconds, shown, size } from './text.js';
 
 const LIMITS = ['requests', 'bytes-in', 'bytes-out', 'cpu-microseconds'];
 
@@ -20,7 +20,7 @@ function limitsOf(row) {
   const limits = Object.entries(row.limits).map(([limit, rate]) => {
     const [most, period] = rate.split('/').map(Number);
     const spent = 1 - figure(row.remaining[limit]) / most;
-    return { limit, spent, allows: `${amount(limit, most)} in ${period} s` };
+    return { limit, spent, allows: `${amount(limit, most)} in ${seconds(period)}` };
   });
   const most = figure(row['memory-max'] ?? 0);
   if (most) {
@@ -69,7 +69,7 @@ export function accounts(main) {
   const taken = (head, limit, kind) => [head, (row) => {
     if (row.refusal) return '–';
     const now = row.rates[limit];
-    const rate = Number.isFinite(now) ? `, ${amount(limit, now)} each second` : '';
+    const rate = Number.isFinite(now) ? `\n${amount(limit, now)}/s` : '';
     return `${amount(limit, row.taken[limit])}${rate}`;
   }, (row) => row.taken?.[limit] ?? 0, kind];
   const told = (row) => row.refusal ?? (row.limits.length ? row.limits.map(
@@ -81,10 +81,9 @@ export function accounts(main) {
   };
   const end = table(main, { title: 'Accounts', path: 'accounts', refresh: 3000, note: 'account',
     rowsOf: follow, className: state, columns: [
-      ['Kind', (row) => row.kind],
-      ['Account', (row) => row.name],
+      ['Account', (row) => `${row.kind} ${row.name}`],
       taken('Requests', 'requests'), taken('Bytes in', 'bytes-in', 'doc'),
-      taken('Bytes out', 'bytes-out', 'doc'), taken('Time', 'cpu-microseconds'),
+      taken('Bytes out', 'bytes-out', 'doc'), taken('Time', 'cpu-microseconds', 'doc'),
       ['Memory', (row) => (Number.isFinite(row.memory) ? size(row.memory) : '–'),
         (row) => row.memory || 0, 'doc'],
       ['Refused', (row) => (row.refusal ? '–' : count(row.rejected)), (row) => row.rejected ?? 0],
