@@ -2,7 +2,7 @@
 //! what is read is written as something that is read as the same.
 #![no_main]
 
-use cluster::{Arrival, Body, Limits, Packet, PacketReader, write_light_packet, write_packet};
+use cluster::{ReceivedPacket, Body, Limits, Packet, PacketReader, write_light_packet, write_packet};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: Limits = Limits { nodes: 64, payload: 1 << 16 };
@@ -14,8 +14,8 @@ fuzz_target!(|data: &[u8]| {
         reader.feed(bytes);
         loop {
             match reader.next(LIMITS) {
-                Ok(Some(Arrival::Packet(packet))) => comes_back(packet),
-                Ok(Some(Arrival::Ignored(error))) => drop(error.to_string()),
+                Ok(Some(ReceivedPacket::Packet(packet))) => comes_back(packet),
+                Ok(Some(ReceivedPacket::Ignored(error))) => drop(error.to_string()),
                 Ok(None) => break,
                 Err(_) => return,
             }
@@ -39,5 +39,5 @@ fn comes_back(mut packet: Box<Packet>) {
     let mut reader = PacketReader::default();
     reader.feed(&bytes);
     let again = reader.next(Limits { nodes: 1 << 16, payload: 1 << 20 });
-    assert_eq!(again, Ok(Some(Arrival::Packet(packet))));
+    assert_eq!(again, Ok(Some(ReceivedPacket::Packet(packet))));
 }

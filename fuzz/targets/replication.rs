@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use replication::history::SavedHistory;
-use replication::primary::{Announced, Primary, PrimarySettings};
+use replication::primary::{ReplconfState, Primary, PrimarySettings};
 use replication::replica::{check_link, check_stream};
 
 fuzz_target!(|data: &[u8]| {
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
 /// A line for each REPLCONF, of words with a blank between.
 fn announce(data: &[u8]) {
     let primary = Primary::new(PrimarySettings::default(), Box::new(|| [7; 20]), 0);
-    let mut announced = Announced::default();
+    let mut announced = ReplconfState::default();
     for line in data.split(|byte| *byte == b'\n') {
         let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
         primary.announce(&mut announced, &words);

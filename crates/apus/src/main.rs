@@ -32,7 +32,7 @@ const SUBCOMMANDS: [&str; 6] = ["memcached", "sentinel", "cli", "ping", "bench",
 fn main() -> ExitCode {
     ffi::restore_fault_signals();
     server::allocate_by(server::Allocator { purge: ffi::purge, purge_at_once: ffi::purge_at_once });
-    server::built_from(server::Commit {
+    server::built_from(server::BuildCommit {
         hash: env!("APUS_COMMIT"),
         date: env!("APUS_DATE"),
         is_altered: !env!("APUS_ALTERED").is_empty(),

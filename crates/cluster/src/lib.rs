@@ -29,8 +29,9 @@ pub use engine::{
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};
 pub use message::{
-    Arrival, Body, EPOCH_MAX, Extensions, FramingError, GossipEntry, GossipSection, Header, Limits,
-    MessageFlags, MessageType, Packet, PacketError, PacketReader, write_light_packet, write_packet,
+    Body, EPOCH_MAX, Extensions, FramingError, GossipEntry, GossipSection, Header, Limits,
+    MessageFlags, MessageType, Packet, PacketError, PacketReader, ReceivedPacket,
+    write_light_packet, write_packet,
 };
 pub use nodes_file::{AuxFields, NodeRecord, NodesFile, NodesFileError, OpenSlot, SlotGrant};
 pub use rebalance::{NodeBalance, NodeLoad, PlannedMove, RebalanceBounds, RebalancePlan};

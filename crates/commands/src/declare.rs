@@ -43,7 +43,7 @@ pub struct Spec {
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
     /// What the command locks.
-    pub plan: Plan,
+    pub plan: LockPlan,
     /// Where its channels stand, for the rules of users.
     pub channels: Channels,
     /// Where the beginning of names stands, if it changes all keys that begin so: for the rules of
@@ -173,7 +173,7 @@ pub struct Arity(i16);
 
 /// What a command locks before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum LockPlan {
     /// The partitions of its declared keys; none if it has none.
     Keys,
     /// Everything.
@@ -269,7 +269,7 @@ impl Spec {
         flags: Flags::NONE,
         role: Role::Any,
         keys: &[],
-        plan: Plan::Keys,
+        plan: LockPlan::Keys,
         channels: Channels::None,
         prefix: None,
         databases: Databases::Present,

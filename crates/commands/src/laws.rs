@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::declare::{Flags, Plan, Spec};
+use crate::declare::{Flags, LockPlan, Spec};
 use crate::keys::{Access, BeginSearch, FindKeys};
 use crate::{DataCommand, FAMILIES};
 
@@ -60,7 +60,7 @@ fn commands_with_keys_read_or_write_them() {
         assert!(!(writes && reads), "{name}");
         assert!(keys.is_empty() || writes != reads, "{name}");
         assert!(!flags.has(Flags::DENYOOM) || writes, "{name}: only writes need memory");
-        assert!(keys.is_empty() || *plan == Plan::Keys, "{name}: keys are what it locks");
+        assert!(keys.is_empty() || *plan == LockPlan::Keys, "{name}: keys are what it locks");
         for key in *keys {
             let changes = [Access::RW, Access::OW, Access::RM];
             let changed = changes.iter().any(|&access| key.access.has(access));

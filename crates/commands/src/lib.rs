@@ -43,7 +43,7 @@ pub mod waiting;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
-pub use declare::{Arity, Command, Databases, Flags, Group, Plan, Role, Secrets, Spec};
+pub use declare::{Arity, Command, Databases, Flags, Group, LockPlan, Role, Secrets, Spec};
 pub use keys::{Access, KeySpec};
 
 /// The function of a data command. A handler answers exactly once: by `reply` and `Ok`, or by a

@@ -18,7 +18,7 @@ use proto::value::{ReplyLimits, ReplyParser, Value};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::keys::BeginSearch;
-use crate::{DataCommand, FAMILIES, Handler, KeySpec, Plan, errors};
+use crate::{DataCommand, FAMILIES, Handler, KeySpec, LockPlan, errors};
 
 /// When every test begins: a Tuesday in November 2023.
 pub(crate) const START: UnixMillis = 1_700_000_000_000;
@@ -145,7 +145,7 @@ impl Session {
         let mut locks =
             Acquisition::of_partitions(self.keyspace, PartitionSet::from_slice(&[partition]));
         assert!(locks.poll(Waker::noop()).is_ready(), "nobody else holds locks");
-        let mut tx = Tx::begin(locks, self.options(Plan::Keys, true));
+        let mut tx = Tx::begin(locks, self.options(LockPlan::Keys, true));
         let watch = Watch::new(self.keyspace);
         tx.watch(key, &watch);
         tx.register(key, &Waiter::new(false, Box::new(())), 0).expect("its lock is held");
@@ -210,12 +210,12 @@ impl Session {
         }
     }
 
-    fn options(&self, plan: Plan, heavy: bool) -> TxOptions {
+    fn options(&self, plan: LockPlan, heavy: bool) -> TxOptions {
         TxOptions {
             database: self.database,
             touches: true,
             // A visitor has nothing to undo.
-            undoable: plan != Plan::Visits,
+            undoable: plan != LockPlan::Visits,
             heavy,
             ..TxOptions::internal(0, self.now)
         }
@@ -224,9 +224,9 @@ impl Session {
     fn plan(&self, command: &DataCommand, args: Args<'_>) -> Acquisition {
         let mut partitions = PartitionSet::new();
         match command.spec.plan {
-            Plan::World => return Acquisition::of_world(self.keyspace),
-            Plan::Visits | Plan::OfWords(_) => {}
-            Plan::Keys => {
+            LockPlan::World => return Acquisition::of_world(self.keyspace),
+            LockPlan::Visits | LockPlan::OfWords(_) => {}
+            LockPlan::Keys => {
                 for spec in command.spec.keys {
                     let lock = |index| {
                         partitions.push(self.keyspace.locate(&args[index]).partition());
@@ -261,7 +261,7 @@ impl Session {
 /// Whether a command may use keys that its request does not name.
 fn reaches_beyond(command: &DataCommand) -> bool {
     let is_undeclared = |spec: &KeySpec| matches!(spec.begin, BeginSearch::Undeclared);
-    command.spec.plan != Plan::Keys
+    command.spec.plan != LockPlan::Keys
         || command.spec.keys.is_empty()
         || command.spec.keys.iter().any(is_undeclared)
 }

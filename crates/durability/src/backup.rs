@@ -19,7 +19,7 @@ use base::io_error_text::plain;
 use config::settings::{APPENDDIRNAME, APPENDFILENAME, BACKUP_SEALED_TTL, BACKUPDIRNAME};
 use engine::runtime::log::{log_notice, log_warning};
 
-use crate::aof::{self, Phase};
+use crate::aof::{self, AofState};
 use crate::durability::Durability;
 
 /// The backup of a server.
@@ -123,7 +123,7 @@ impl Backup {
         if !server.storage.list(&directory).map_err(told)?.is_empty() {
             return Err(format!("The backup directory {} is not empty", directory.display()));
         }
-        if server.aof.phase() == Phase::Off {
+        if server.aof.phase() == AofState::Off {
             aof::start_for_backup(server, &directory)?;
         }
         log_notice!(server.log, "Backup started in {}", directory.display());

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use config::AppendFsync;
 use config::settings::{APPENDFSYNC, SERVER_BATCH_SCHEDULING};
-use engine::runtime::schedstat::{CoreWaits, waits};
+use engine::runtime::schedstat::{RunDelay, waits};
 use engine::shared::Shared;
 
 /// Time between two looks of the log's thread at least, in microseconds.
@@ -28,7 +28,7 @@ const REST_US: i64 = 60_000_000;
 #[derive(Default)]
 pub(crate) struct LogScheduling {
     looked_us: i64,
-    waits: CoreWaits,
+    waits: RunDelay,
     rests_until_us: i64,
     is_shown: bool,
 }
@@ -50,7 +50,7 @@ impl LogScheduling {
     }
 
     /// Whether nobody keeps it waiting long. A thread that cannot know that is not courteous.
-    fn is_due(&mut self, now_us: i64, waits: Option<CoreWaits>) -> bool {
+    fn is_due(&mut self, now_us: i64, waits: Option<RunDelay>) -> bool {
         let Some(now) = waits else { return false };
         let last = mem::replace(&mut self.waits, now);
         let waited_ns = now.waited_ns - last.waited_ns;
@@ -65,13 +65,13 @@ impl LogScheduling {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{CoreWaits, LogScheduling, REST_US, waits};
+    use super::{LogScheduling, REST_US, RunDelay, waits};
     use crate::testing::durability;
 
     #[test]
     fn who_waits_long_in_the_mean_rests_from_courtesy() {
         let mut own = LogScheduling::default();
-        let mut waits = CoreWaits { waited_ns: 9_000_000, turns: 3 };
+        let mut waits = RunDelay { waited_ns: 9_000_000, turns: 3 };
         let mut look = |is_shown, now_us, waited_ns, turns| {
             waits.waited_ns += waited_ns;
             waits.turns += turns;

@@ -21,7 +21,7 @@ use keyspace::{Acquisition, Count};
 
 use crate::claims::snapshot_file;
 use crate::durability::Durability;
-use crate::snapshot::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget, Uncut};
+use crate::snapshot::{CutFailure, FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget};
 
 #[cfg(test)]
 mod tests;
@@ -110,13 +110,13 @@ pub enum SaveProgress {
     /// The save is over; whether it ended well.
     Over(bool),
     /// The save is over without a cut.
-    Uncut(Uncut),
+    CutFailure(CutFailure),
 }
 
 /// Why the world is not held as a file has it.
-pub enum Unsaved {
+pub enum SaveFailure {
     /// The save has no cut.
-    Uncut(Uncut),
+    CutFailure(CutFailure),
     /// As the log says.
     Failed,
 }
@@ -202,7 +202,7 @@ impl Saves {
         let done = move |result: Result<Finished, String>| {
             let is_well = result.is_ok();
             server.saves.end_turn(server, result, changes.load(Ordering::Relaxed));
-            let uncut = running.uncut().map(SaveProgress::Uncut);
+            let uncut = running.uncut().map(SaveProgress::CutFailure);
             report(&listener, uncut.unwrap_or(SaveProgress::Over(is_well)));
         };
         drop(turn);
@@ -218,7 +218,7 @@ impl Saves {
         server: &'static Durability,
         mode: SaveMode,
         world: &mut Acquisition,
-    ) -> Result<LibraryFreeze, Unsaved> {
+    ) -> Result<LibraryFreeze, SaveFailure> {
         let state = match world.is_complete() {
             // A save under way may need the world for its own end.
             true => self.state(),
@@ -226,7 +226,7 @@ impl Saves {
         };
         let is_awaited = mode == SaveMode::Reloading;
         let snapshot = self.take_turn(state, server, mode, is_awaited);
-        let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
+        let snapshot = snapshot.map_err(|_| SaveFailure::Failed)?;
         let turn = SaveTurn(server, Arc::clone(&snapshot));
         let changes = Arc::new(AtomicU64::new(0));
         let still = Arc::new(Mutex::new(None));
@@ -238,7 +238,7 @@ impl Saves {
         let result = snapshot.hold_world(target, world);
         let saved = match &result {
             Ok(_) => Ok(lock(&still).take().expect("a file has a cut")),
-            Err(_) => Err(snapshot.uncut().map_or(Unsaved::Failed, Unsaved::Uncut)),
+            Err(_) => Err(snapshot.uncut().map_or(SaveFailure::Failed, SaveFailure::CutFailure)),
         };
         failpoint::point();
         drop(turn);

@@ -17,8 +17,8 @@ use keyspace::Acquisition;
 
 use crate::aof;
 use crate::durability::Durability;
-use crate::save::{SaveMode, Unsaved};
-use crate::snapshot::Uncut;
+use crate::save::{SaveFailure, SaveMode};
+use crate::snapshot::CutFailure;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -190,7 +190,7 @@ fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, Shutd
     match server.saves.hold_world(server, SaveMode::Final, &mut world) {
         Ok(still) => Ok(Some((still, world))),
         // A full sync had the world first.
-        Err(Unsaved::Uncut(Uncut::Loading)) => Ok(None),
+        Err(SaveFailure::CutFailure(CutFailure::Loading)) => Ok(None),
         Err(_) if !force => {
             log_warning!(server.log, "Error trying to save the DB, can't exit.");
             Err(report_failure(server))

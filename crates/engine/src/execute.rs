@@ -8,16 +8,16 @@ pub mod offload;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use commands::{Flags, Handler, Plan, Role};
+use commands::{Flags, Handler, LockPlan, Role};
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx, TxOptions, Wait};
 use proto::{Args, Output, OwnedArgs, Reply};
 use smallvec::SmallVec;
 
-use crate::admission::gates::{self, Verdict};
+use crate::admission::gates::{self, GateVerdict};
 use crate::admission::redirection::{OpenSlotKeys, RoutedRequest};
 use crate::commit::accounting::{charge, charge_step};
-use crate::commit::handler::{Outcome, Work};
+use crate::commit::handler::{HandlerOutcome, HandlerWork};
 use crate::commit::served_request::ServedRequest;
 use crate::execute::offload::ControlCall;
 use crate::lane::Lane;
@@ -26,7 +26,7 @@ use crate::runtime::failpoint;
 use crate::session::Waiting;
 use crate::session::fieldsets::{self, with_fields};
 use crate::session::{
-    Blocked, Executed, Grant, RequestAttempt, Session, Step, Suspension, tx_options,
+    Blocked, ExecutedCommand, LockWaitEnd, RequestAttempt, Session, Step, Suspension, tx_options,
 };
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
@@ -96,7 +96,7 @@ pub fn execute(
     args: Args<'_>,
     located: &Located,
     out: &mut Output,
-    grant: Option<Grant>,
+    grant: Option<LockWaitEnd>,
 ) -> Step {
     let Executor { engine, lane, handover } = executor;
     let server = lane.shared;
@@ -114,8 +114,8 @@ pub fn execute(
     let admit = || gates::admit(lane, session, entry, args, || located.known());
     let (verdict, grant) = locks::enter(lane, grant, room, admit);
     match verdict {
-        Verdict::Admitted => {}
-        Verdict::Refused(refusal) => {
+        GateVerdict::Admitted => {}
+        GateVerdict::Refused(refusal) => {
             if let Some(step) = http_request::divert(lane, session, args, out) {
                 return step;
             }
@@ -123,7 +123,7 @@ pub fn execute(
             reject(lane, session, Some(entry), args, out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }
-        Verdict::Postponed(suspension) => return Step::Postpone(suspension),
+        GateVerdict::Postponed(suspension) => return Step::Postpone(suspension),
     }
     if !matches!(entry.run, Run::Control) {
         failpoint::behind_gates();
@@ -231,18 +231,18 @@ impl CommandExecution<'_> {
             return self.hand_over(tx, work, round, true);
         }
         match work.run(&mut tx, self.args, self.out, &self.lane.wakes) {
-            Outcome::Replied(seen) => {
+            HandlerOutcome::Replied(seen) => {
                 self.session.note_reply(self.entry, seen);
                 Step::Done
             }
-            Outcome::Failed(seen) => {
-                self.session.note_seen(seen);
+            HandlerOutcome::Failed(seen) => {
+                self.session.note_reply_lsn(seen);
                 self.note_failure();
                 Step::Done
             }
-            Outcome::Heavy => self.hand_over(tx, work, round, false),
-            Outcome::Wait(wait) => self.block(&mut tx, work, *wait),
-            Outcome::Widen => locks::park_wider(self.lane, tx.widen(round.number), &round),
+            HandlerOutcome::Heavy => self.hand_over(tx, work, round, false),
+            HandlerOutcome::Wait(wait) => self.block(&mut tx, work, *wait),
+            HandlerOutcome::Widen => locks::park_wider(self.lane, tx.widen(round.number), &round),
         }
     }
 
@@ -273,9 +273,9 @@ impl CommandExecution<'_> {
     }
 
     #[inline]
-    fn work(&self, handler: Handler) -> Work {
+    fn work(&self, handler: Handler) -> HandlerWork {
         let (server, entry, resp) = (self.lane.shared, self.entry, self.session.resp);
-        Work { server, entry, handler, resp, reader: self.session.reader_of(entry) }
+        HandlerWork { server, entry, handler, resp, reader: self.session.reader_of(entry) }
     }
 
     /// Runs a command with the fields that the session has prepared for its values.
@@ -305,14 +305,14 @@ impl CommandExecution<'_> {
 
     /// Stands the client in the queues of the keys it waits for, under their locks.
     #[cold]
-    fn block(&self, tx: &mut Tx, work: Work, wait: Wait) -> Step {
+    fn block(&self, tx: &mut Tx, work: HandlerWork, wait: Wait) -> Step {
         let waiting = Waiting::begin(tx, &self.session.client, work.waiting(), wait);
         Step::Wait(Suspension::Blocked(Box::new(Blocked::on_keys(self.ran(), waiting))))
     }
 
     /// The request, as what has just begun.
-    fn ran(&self) -> Executed {
-        Executed::begun(self.entry, self.args)
+    fn ran(&self) -> ExecutedCommand {
+        ExecutedCommand::begun(self.entry, self.args)
     }
 
     /// Takes the locks of a plan if all are there at once.
@@ -333,11 +333,11 @@ impl CommandExecution<'_> {
     fn plan(&self, partitions: PartitionSet) -> Acquisition {
         let keyspace = self.lane.shared.keyspace;
         match self.entry.spec.plan {
-            Plan::World => Acquisition::of_world(keyspace),
-            Plan::Visits | Plan::OfWords(_) => {
+            LockPlan::World => Acquisition::of_world(keyspace),
+            LockPlan::Visits | LockPlan::OfWords(_) => {
                 Acquisition::of_partitions(keyspace, PartitionSet::new())
             }
-            Plan::Keys => Acquisition::of_partitions(keyspace, partitions),
+            LockPlan::Keys => Acquisition::of_partitions(keyspace, partitions),
         }
     }
 
@@ -353,7 +353,7 @@ impl CommandExecution<'_> {
     #[inline]
     fn located(&self) -> (PartitionSet, LocatedKeys) {
         let (mut partitions, mut located) = (PartitionSet::new(), LocatedKeys::default());
-        if self.entry.spec.plan != Plan::Keys {
+        if self.entry.spec.plan != LockPlan::Keys {
             return (partitions, located);
         }
         if let Some(location) = self.location {
@@ -376,13 +376,13 @@ impl CommandExecution<'_> {
     }
 
     fn may_widen(&self) -> bool {
-        self.entry.spec.plan == Plan::Keys
+        self.entry.spec.plan == LockPlan::Keys
             && self.entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS)
     }
 
     /// Whether its transaction may have to be undone, beside those whose keys are waited for.
     fn may_be_undone(&self) -> bool {
-        let may_serve_any = self.entry.spec.plan == Plan::World;
+        let may_serve_any = self.entry.spec.plan == LockPlan::World;
         self.may_widen() || may_serve_any && self.lane.shared.keyspace.any_waiters()
     }
 

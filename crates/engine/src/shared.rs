@@ -30,7 +30,7 @@ use crate::observe::hot_keys::UsageSample;
 use crate::observe::monitor;
 use crate::observe::notifications::notify;
 use crate::observe::observations::Observations;
-use crate::observe::pubsub::Space;
+use crate::observe::pubsub::PubSubType;
 use crate::observe::pushes::Pushes;
 use crate::observe::tracking::TrackingContext;
 use crate::runtime::background::BetweenJobs;
@@ -182,13 +182,13 @@ impl Shared {
     pub fn publish(
         &self,
         wakes: &PendingWakes,
-        space: Space,
+        space: PubSubType,
         channel: &[u8],
         message: &[u8],
     ) -> usize {
         let receivers = self.pushes.pubsub.publish(self.outbox(wakes), space, channel, message);
         let slot_stats = &self.observed.slot_stats;
-        if space == Space::Shard && slot_stats.is_on() {
+        if space == PubSubType::Shard && slot_stats.is_on() {
             slot_stats.note_message(channel, message, receivers);
         }
         match self.pushes.bus() {

@@ -87,7 +87,7 @@ pub(crate) struct GhostList {
 
 /// What the worth of keys is measured by, as of now.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Yardstick {
+pub(crate) struct RankParameters {
     /// How many times faster probation ages, in sixteenths.
     haste: u64,
     /// Bytes of a key and its value, on average; 0 while that is not known.
@@ -122,7 +122,7 @@ pub(crate) fn used_once_more(uses: u32, random: u64) -> u32 {
     if is_counted { (uses + 1).min(USES_MAX) } else { uses }
 }
 
-impl Yardstick {
+impl RankParameters {
     /// How little a key is worth that was used so often, the last time so long ago, takes so many
     /// bytes, and lies at this position.
     #[inline]
@@ -153,10 +153,10 @@ impl GhostList {
     }
 
     /// What worth is measured by now.
-    pub(crate) fn yardstick(&self) -> Yardstick {
+    pub(crate) fn rank_parameters(&self) -> RankParameters {
         let lean = f64::from(self.lean.load(Ordering::Relaxed)) / f64::from(LEAN_ONE);
         let haste = (16.0 * lean.exp2()) as u64;
-        Yardstick { haste, mean_bytes: self.decay.mean_bytes() }
+        RankParameters { haste, mean_bytes: self.decay.mean_bytes() }
     }
 
     /// Whether a key that was used so often, the last time so long ago, keeps its place for that.
@@ -267,8 +267,8 @@ fn ghost_of(location: Location, count: usize) -> (usize, u16) {
 #[cfg(test)]
 mod tests {
     use super::{
-        GHOSTS_MIN, GhostList, HASTE_MAX, LEAN_FIRST, LUCK_LEAST, LUCK_MOST, Location, STREAK,
-        Yardstick, ghost_of, luck_of, used_once_more, uses_left,
+        GHOSTS_MIN, GhostList, HASTE_MAX, LEAN_FIRST, LUCK_LEAST, LUCK_MOST, Location,
+        RankParameters, STREAK, ghost_of, luck_of, used_once_more, uses_left,
     };
     use std::sync::atomic::Ordering;
 
@@ -300,7 +300,7 @@ mod tests {
         ghost_list.note_evicted(location(2), 3, 1000);
         assert!(ghost_list.note_hit(location(2)));
         assert!(lean() > longer);
-        assert!((16..=16 * 64).contains(&ghost_list.yardstick().haste));
+        assert!((16..=16 * 64).contains(&ghost_list.rank_parameters().haste));
         assert_eq!(ghost_list.remembered.load(Ordering::Relaxed), 0, "both came back");
     }
 
@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn a_key_in_use_is_worth_more_than_one_that_is_not() {
-        let yardstick = GhostList::default().yardstick();
-        let rank = |uses, age| yardstick.rank(uses, age, 100, 1 << 60);
+        let rank_parameters = GhostList::default().rank_parameters();
+        let rank = |uses, age| rank_parameters.rank(uses, age, 100, 1 << 60);
         assert!(rank(0, 1000) > rank(1, 1000) && rank(2, 1000) > rank(7, 1000));
         assert!(rank(1, 2000) > rank(1, 1000) && rank(1, 1000) > rank(2, 1000));
         assert!(rank(0, 0) > rank(1, 128), "whatever the clock cannot tell");
@@ -335,13 +335,13 @@ mod tests {
     }
     #[test]
     fn a_large_key_is_worth_less_within_bounds() {
-        let yardstick = Yardstick { haste: 16, mean_bytes: 1000 };
-        let rank = |bytes| yardstick.rank(2, 0, bytes, 1 << 60);
+        let rank_parameters = RankParameters { haste: 16, mean_bytes: 1000 };
+        let rank = |bytes| rank_parameters.rank(2, 0, bytes, 1 << 60);
         assert_eq!((rank(4000), rank(250)), (2 * rank(1000), rank(1000) / 2));
         assert_eq!((rank(1 << 40), rank(0)), (4 * rank(1000), rank(1000) / 4));
-        let nothing_known = Yardstick { mean_bytes: 0, ..yardstick };
+        let nothing_known = RankParameters { mean_bytes: 0, ..rank_parameters };
         assert_eq!(nothing_known.rank(2, 0, 1 << 40, 1 << 60), rank(1000));
-        let most = Yardstick { haste: 1024, mean_bytes: 1 };
+        let most = RankParameters { haste: 1024, mean_bytes: 1 };
         assert!(most.rank(0, u64::from(u32::MAX), usize::MAX >> 8, u64::MAX) < u64::MAX);
     }
 

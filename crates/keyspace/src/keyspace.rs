@@ -23,7 +23,7 @@ use crate::lazy_free::{Garbage, LazyFreeQueue};
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::options::Options;
-use crate::populated::Populated;
+use crate::populated::PopulatedPartitions;
 use crate::stall_stats::StallStats;
 use crate::walk::Walks;
 use crate::watch::ChangeInterest;
@@ -99,7 +99,7 @@ pub struct Keyspace {
     walks: Walks,
     ghost_list: GhostList,
     pub(crate) big_keys: BigKeys,
-    populated: Populated,
+    populated: PopulatedPartitions,
     pub(crate) declared_prefixes: crate::prefix_index::DeclaredPrefixes,
     pub(crate) importing: crate::ImportingPartitions,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
@@ -240,7 +240,7 @@ impl Keyspace {
             walks: Walks::default(),
             ghost_list: GhostList::default(),
             big_keys: BigKeys::default(),
-            populated: Populated::default(),
+            populated: PopulatedPartitions::default(),
             declared_prefixes: crate::prefix_index::DeclaredPrefixes::new(&options.prefixes),
             importing: crate::ImportingPartitions::default(),
             awaited: AtomicU32::new(0),
@@ -288,7 +288,7 @@ impl Keyspace {
         let each = |look: fn(&EntryTable, u64)| {
             for location in locations {
                 let partition = location.partition();
-                self.partition(partition).glance(&self.lot, partition, |content| {
+                self.partition(partition).try_peek(&self.lot, partition, |content| {
                     if let Some(table) = content.table(physical) {
                         look(table, location.position());
                     }
@@ -527,7 +527,7 @@ impl Keyspace {
         &self.partitions[usize::from(index)]
     }
 
-    pub(crate) fn populated_bits(&self) -> &Populated {
+    pub(crate) fn populated_bits(&self) -> &PopulatedPartitions {
         &self.populated
     }
 

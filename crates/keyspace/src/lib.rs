@@ -15,9 +15,9 @@ mod containers;
 mod counters;
 mod critical_section;
 mod databases;
-mod demand;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
 mod entry;
+mod feature_level;
 mod ghost_list;
 mod hash_slots;
 mod hooks;
@@ -49,14 +49,14 @@ pub use clock::{AccessClock, AccessPolicy, ClockJump};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use critical_section::in_critical_section;
-pub use demand::Demand;
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, ItemNotes, Kind, NewText, Text};
+pub use feature_level::FeatureLevel;
 pub use importing::ImportingPartitions;
 pub use keyspace::{EventMask, Keyspace, Location, PARTITIONS, Settings};
 pub use lazy_free::LazyFreeQueue;
 pub use local_deadlines::{LocalDeadlines, LocalKey};
 pub use located::LocatedKeys;
-pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
+pub use lock::acquisition::{Acquisition, LockScope, PartitionSet};
 pub use lock::held_locks::HeldLocks;
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use options::Options;
@@ -67,9 +67,9 @@ pub use sizes::Sizes;
 pub use stall_stats::{HOLD_LIMITS_US, StallSnapshot, StallStats};
 pub use structs::{arena, heap};
 pub use tx::{
-    CommandStart, Computed, Effects, Event, EventClass, Evicted, EvictionNeed, EvictionOrder,
-    EvictionPolicy, EvictionSample, Lifetime, MEMBER_EVENTS, Outcome, Propagation, Swept, Tx,
-    TxOptions, UndoPoint,
+    CommandStart, ContainerOutcome, Effects, Event, EventClass, Evicted, EvictionNeed,
+    EvictionOrder, EvictionPolicy, EvictionSample, Lifetime, MEMBER_EVENTS, Propagation,
+    ReadPhaseResult, Swept, Tx, TxOptions, UndoPoint,
 };
 pub use waiting::{Cancelled, QueuedWaiter, WaitQueue, Waiter};
 pub use walk::{WALKS, Walk, WalkSink};

@@ -16,15 +16,15 @@ const WORDS: usize = PARTITIONS.div_ceil(u64::BITS as usize);
 const DRAWS: usize = 256;
 
 /// A bit for each partition.
-pub(crate) struct Populated([AtomicU64; WORDS]);
+pub(crate) struct PopulatedPartitions([AtomicU64; WORDS]);
 
-impl Default for Populated {
+impl Default for PopulatedPartitions {
     fn default() -> Self {
         Self([const { AtomicU64::new(0) }; WORDS])
     }
 }
 
-impl Populated {
+impl PopulatedPartitions {
     pub(crate) fn set(&self, partition: PartitionIndex, holds: bool) {
         let (word, bit) = (usize::from(partition) / 64, 1 << (partition % 64));
         if holds {
@@ -60,7 +60,7 @@ struct Ranks {
 }
 
 impl Ranks {
-    fn at(populated: &Populated) -> Self {
+    fn at(populated: &PopulatedPartitions) -> Self {
         let (mut words, mut before) = ([0; WORDS], [0; WORDS + 1]);
         for (copy, word) in words.iter_mut().zip(&populated.0) {
             *copy = word.load(Ordering::Relaxed);
@@ -133,12 +133,12 @@ impl Keyspace {
 
 #[cfg(test)]
 mod tests {
-    use super::{Populated, Ranks};
+    use super::{PopulatedPartitions, Ranks};
     use crate::keyspace::PARTITIONS;
 
     #[test]
     fn each_partition_that_holds_keys_has_a_number() {
-        let populated = Populated::default();
+        let populated = PopulatedPartitions::default();
         let last = PARTITIONS as u16 - 1;
         // Models of the locks have few partitions.
         let mut held = vec![0, 1, 63, 64, 130, 131, 4095, last];

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::PartitionIndex;
-use crate::populated::Populated;
+use crate::populated::PopulatedPartitions;
 
 /// What a place in an index takes, about: the nodes of a tree are two thirds full.
 pub(crate) const PLACE_BYTES: i64 = 16;
@@ -33,7 +33,7 @@ pub(crate) struct DeclaredPrefixes(Box<[DeclaredPrefix]>);
 struct DeclaredPrefix {
     prefix: Box<[u8]>,
     /// The partitions with keys of it.
-    populated: Populated,
+    populated: PopulatedPartitions,
 }
 
 /// The places of one prefix in one database of a partition.
@@ -49,7 +49,8 @@ impl DeclaredPrefixes {
         let mut prefixes: Vec<_> = prefixes.iter().filter(|it| !it.is_empty()).cloned().collect();
         prefixes.sort();
         prefixes.dedup();
-        let declared = |prefix| DeclaredPrefix { prefix, populated: Populated::default() };
+        let declared =
+            |prefix| DeclaredPrefix { prefix, populated: PopulatedPartitions::default() };
         Self(prefixes.into_iter().map(declared).collect())
     }
 

@@ -68,9 +68,9 @@ struct WorldState {
     /// Sessions that found the world stopped.
     waiting: Wakers,
     /// Heavy transactions that found the world wanted, or no thread free, by place.
-    heavy: ArrivalQueue<Applicant>,
+    heavy: ArrivalQueue<QueuedHeavyWork>,
     /// Visits that found the world wanted, by place.
-    visits: ArrivalQueue<Applicant>,
+    visits: ArrivalQueue<QueuedHeavyWork>,
     /// The next place in a line.
     next_place: u64,
     /// How many of the heavy transactions there may be are there.
@@ -83,7 +83,7 @@ struct WorldState {
 type ArrivalQueue<T> = BTreeMap<u64, T>;
 
 /// Heavy work that waits for leave.
-struct Applicant {
+struct QueuedHeavyWork {
     request: Arc<Request>,
     waker: Waker,
 }
@@ -282,7 +282,7 @@ impl World {
             return Poll::Ready(());
         }
         let place = state.place(request);
-        let applicant = Applicant { request: Arc::clone(request), waker: waker.clone() };
+        let applicant = QueuedHeavyWork { request: Arc::clone(request), waker: waker.clone() };
         state.line(kind).insert(place, applicant);
         Poll::Pending
     }
@@ -469,7 +469,7 @@ impl World {
 
 impl WorldState {
     /// Where heavy work of a kind waits for leave.
-    fn line(&mut self, kind: HeavyKind) -> &mut ArrivalQueue<Applicant> {
+    fn line(&mut self, kind: HeavyKind) -> &mut ArrivalQueue<QueuedHeavyWork> {
         match kind {
             HeavyKind::Transaction => &mut self.heavy,
             HeavyKind::Visit => &mut self.visits,

@@ -185,7 +185,7 @@ impl History {
     }
 
     /// What a PSYNC with this id for this byte is answered.
-    pub fn judge(&self, id: &[u8], byte: i64, kept: Option<KeptRange>) -> PsyncVerdict {
+    pub fn psync_verdict(&self, id: &[u8], byte: i64, kept: Option<KeptRange>) -> PsyncVerdict {
         use FullReason::{BeyondSecond, NoBacklog, OtherId, TooNew, TooOld, Wanted};
         if id.first() == Some(&b'?') {
             return PsyncVerdict::Full(Wanted);

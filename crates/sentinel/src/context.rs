@@ -13,7 +13,7 @@ use crate::Millis;
 use crate::address::{Address, Hosts};
 use crate::event::{Action, ConnectionId, Purpose};
 use crate::info::is_run_id;
-use crate::links::{Awaited, Channel, LinkId, Links};
+use crate::links::{Channel, LinkId, Links, PendingReply};
 use crate::notice::{Level, Notice};
 use crate::periods::Periods;
 use crate::scripts::Scripts;
@@ -288,7 +288,7 @@ impl Context {
     pub(crate) fn send(
         &mut self,
         link: LinkId,
-        awaited: Awaited,
+        awaited: PendingReply,
         promise: Promise,
         words: &[&[u8]],
     ) -> bool {

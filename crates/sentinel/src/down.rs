@@ -7,12 +7,12 @@ use crate::context::{Context, Promise};
 use crate::failover::{FailoverKind, Stage};
 use crate::info::Role;
 use crate::instance::Instance;
-use crate::links::Awaited;
-use crate::primary::{Head, Peer, Primary, Replica};
+use crate::links::PendingReply;
+use crate::primary::{Peer, Primary, PrimaryState, Replica};
 
 impl Primary {
     /// Judges the primary.
-    pub(crate) fn judge_primary(&mut self, context: &mut Context) {
+    pub(crate) fn check_primary_down(&mut self, context: &mut Context) {
         let head = &mut self.head;
         let (now, node) = (context.now, &head.node);
         // A primary that has long said it is a replica is none.
@@ -20,15 +20,17 @@ impl Primary {
         let is_replica = node.role == Role::Replica && now - node.role_since > patience;
         let limit = head.settings.reboot_down_after;
         let is_new = limit > 0 && node.rebooted_at.is_some_and(|at| now - at > limit);
-        if let Some(event) = judge(context, &mut head.instance, is_replica || is_new) {
+        if let Some(event) =
+            check_subjectively_down(context, &mut head.instance, is_replica || is_new)
+        {
             let text = head.text(context);
             head.warn(context, event, text);
         }
-        self.judge_objectively(context);
+        self.check_objectively_down(context);
     }
 
     /// Whether enough Sentinels say that it is down.
-    fn judge_objectively(&mut self, context: &mut Context) {
+    fn check_objectively_down(&mut self, context: &mut Context) {
         let others = self.peers.values().filter(|peer| peer.says_down).count();
         let head = &mut self.head;
         let is_down = head.instance.is_down() && others + 1 >= head.settings.quorum as usize;
@@ -67,7 +69,7 @@ impl Primary {
     }
 }
 
-impl Head {
+impl PrimaryState {
     fn ask_peer(&self, context: &mut Context, peer: &Peer) {
         if peer.instance.ready(context).is_none() {
             return;
@@ -88,20 +90,20 @@ impl Head {
             id.as_bytes(),
         ];
         let promise = if wants_vote { Promise::Yes } else { Promise::No };
-        context.send(peer.instance.link, Awaited::Vote(self.name.clone()), promise, &words);
+        context.send(peer.instance.link, PendingReply::Vote(self.name.clone()), promise, &words);
     }
 
     /// Judges a replica.
-    pub(crate) fn judge_replica(&self, context: &mut Context, replica: &mut Replica) {
-        if let Some(event) = judge(context, &mut replica.instance, false) {
+    pub(crate) fn check_replica_down(&self, context: &mut Context, replica: &mut Replica) {
+        if let Some(event) = check_subjectively_down(context, &mut replica.instance, false) {
             let text = self.replica_text(replica, context);
             self.warn(context, event, text);
         }
     }
 
     /// Judges another Sentinel.
-    pub(crate) fn judge_peer(&self, context: &mut Context, peer: &mut Peer) {
-        if let Some(event) = judge(context, &mut peer.instance, false) {
+    pub(crate) fn check_peer_down(&self, context: &mut Context, peer: &mut Peer) {
+        if let Some(event) = check_subjectively_down(context, &mut peer.instance, false) {
             let text = self.peer_text(peer, context);
             self.warn(context, event, text);
         }
@@ -109,7 +111,7 @@ impl Head {
 }
 
 /// Judges an instance by its answers, or by another reason to think it down: what has changed.
-fn judge(
+fn check_subjectively_down(
     context: &mut Context,
     instance: &mut Instance,
     other_reason: bool,

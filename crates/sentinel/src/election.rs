@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::context::Context;
 use crate::failover::{FailoverKind, Stage};
 use crate::notice::Level;
-use crate::primary::{Head, Primary};
+use crate::primary::{Primary, PrimaryState};
 
 /// A vote: for which Sentinel, and in which epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct Vote {
     pub(crate) epoch: u64,
 }
 
-impl Head {
+impl PrimaryState {
     /// Takes over an epoch that is higher than any known one.
     pub(crate) fn adopt_epoch(&self, context: &mut Context, epoch: u64) {
         if epoch > context.current_epoch {

@@ -15,7 +15,7 @@ use crate::event::{Action, ClientId, ConnectionId, Event};
 use crate::hello::HELLO_CHANNEL;
 use crate::info::is_run_id;
 use crate::instance::Instance;
-use crate::links::{Awaited, Channel, LinkId, Owner};
+use crate::links::{Channel, LinkId, Owner, PendingReply};
 use crate::notice::Level;
 use crate::primary::Primary;
 
@@ -154,12 +154,12 @@ impl Sentinel {
             return;
         }
         match link.awaited.pop_front() {
-            None | Some(Awaited::Nothing) => {}
-            Some(Awaited::Ping) => self.take_pong(id, &value),
-            Some(Awaited::Info) => self.take_info(id, value),
-            Some(Awaited::Hello(name)) => self.take_hello_receipt(id, &name, &value),
-            Some(Awaited::Vote(name)) => self.take_vote(id, &name, &value),
-            Some(Awaited::HandOver) => self.take_hand_over(id, &value),
+            None | Some(PendingReply::Nothing) => {}
+            Some(PendingReply::Ping) => self.take_pong(id, &value),
+            Some(PendingReply::Info) => self.take_info(id, value),
+            Some(PendingReply::Hello(name)) => self.take_hello_receipt(id, &name, &value),
+            Some(PendingReply::Vote(name)) => self.take_vote(id, &name, &value),
+            Some(PendingReply::HandOver) => self.take_hand_over(id, &value),
         }
     }
 
@@ -286,7 +286,8 @@ fn kill_script(context: &mut Context, instance: &mut Instance, script: &[u8]) {
         return;
     }
     let words = [script, b"KILL"];
-    instance.is_script_killed = context.send(instance.link, Awaited::Nothing, Promise::No, &words);
+    instance.is_script_killed =
+        context.send(instance.link, PendingReply::Nothing, Promise::No, &words);
 }
 
 /// The payload of a message on the hello channel.

@@ -8,14 +8,14 @@ use crate::address::Address;
 use crate::context::{CRASH_STATUS, Context, Promise};
 use crate::event::Action;
 use crate::failover::{FailoverKind, Stage};
-use crate::links::Awaited;
+use crate::links::PendingReply;
 use crate::notice::Level;
 use crate::primary::{Primary, Reconf, Replica};
 use crate::watch::send_step;
 
 /// The part of this Sentinel in a failover, for the reconfiguration script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum FailoverRole {
     Leader,
     Observer,
 }
@@ -116,7 +116,7 @@ impl Primary {
             timeout.as_bytes(),
         ];
         send_step(context, link, &words);
-        context.send(link, Awaited::HandOver, Promise::Yes, &[head.command("EXEC")])
+        context.send(link, PendingReply::HandOver, Promise::Yes, &[head.command("EXEC")])
     }
 
     /// The primary does not hand over: its writers need not wait any longer.
@@ -168,17 +168,22 @@ impl Primary {
         let text = self.head.text(context);
         self.head.warn(context, "+failover-state-reconf-slaves", text);
         let to = self.current_address().clone();
-        self.run_reconfig_script(context, Part::Leader, &to);
+        self.run_reconfig_script(context, FailoverRole::Leader, &to);
         self.force_hellos(context);
     }
 
     /// Tells the reconfiguration script that the address changes.
-    pub(crate) fn run_reconfig_script(&self, context: &mut Context, part: Part, to: &Address) {
+    pub(crate) fn run_reconfig_script(
+        &self,
+        context: &mut Context,
+        part: FailoverRole,
+        to: &Address,
+    ) {
         let Some(path) = &self.head.settings.reconfig_script else { return };
         let from = &self.head.instance.address;
         let part = match part {
-            Part::Leader => "leader",
-            Part::Observer => "observer",
+            FailoverRole::Leader => "leader",
+            FailoverRole::Observer => "observer",
         };
         let arguments = vec![
             self.head.name.clone(),
@@ -265,7 +270,7 @@ impl Primary {
         }
         let promoted = self.replicas.get(promoted).map(|replica| replica.instance.link);
         let mut both = promoted.into_iter().chain([self.head.instance.link]);
-        !both.any(|link| context.links.get(link).awaited.contains(&Awaited::Nothing))
+        !both.any(|link| context.links.get(link).awaited.contains(&PendingReply::Nothing))
     }
 
     fn reconfigure_the_rest(&mut self, context: &mut Context, promoted: &str) {

@@ -6,7 +6,7 @@
 use crate::address::Address;
 use crate::context::Context;
 use crate::engine::Sentinel;
-use crate::failover_state_machine::Part;
+use crate::failover_state_machine::FailoverRole;
 use crate::hello::Hello;
 use crate::notice::Level;
 use crate::primary::Primary;
@@ -134,7 +134,7 @@ impl Primary {
         }
         if !self.head.instance.address.is_same(&to) {
             self.announce_switch(context, &to);
-            self.run_reconfig_script(context, Part::Observer, &to);
+            self.run_reconfig_script(context, FailoverRole::Observer, &to);
         }
         self.change_address(context, to);
     }

@@ -7,7 +7,7 @@ use crate::address::Address;
 use crate::context::{Context, Promise};
 use crate::event::ConnectionId;
 use crate::info::{OwnFailover, Role};
-use crate::links::{Awaited, Channel, LinkId, Owner};
+use crate::links::{Channel, LinkId, Owner, PendingReply};
 
 /// Whether an instance is down, and since when it was last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,7 +101,7 @@ impl Instance {
 
     /// Sends a PING.
     pub(crate) fn ping(&self, context: &mut Context, ping: &[u8]) {
-        if context.send(self.link, Awaited::Ping, Promise::No, &[ping]) {
+        if context.send(self.link, PendingReply::Ping, Promise::No, &[ping]) {
             let now = context.now;
             let link = context.links.get_mut(self.link);
             link.ping_at = Some(now);
@@ -118,7 +118,8 @@ impl Instance {
 
     /// Whether the time for a hello about this primary has come.
     pub(crate) fn is_hello_due(&self, context: &Context, name: &str) -> bool {
-        let is_of = |awaited: &Awaited| matches!(awaited, Awaited::Hello(of) if of == name);
+        let is_of =
+            |awaited: &PendingReply| matches!(awaited, PendingReply::Hello(of) if of == name);
         let is_awaited = context.links.get(self.link).awaited.iter().any(is_of);
         context.now - self.hello_at > context.periods.publish && !is_awaited
     }

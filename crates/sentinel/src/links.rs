@@ -44,7 +44,7 @@ impl Channel {
 
 /// The question that a reply will answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Awaited {
+pub(crate) enum PendingReply {
     /// What does not matter.
     Nothing,
     Ping,
@@ -65,7 +65,7 @@ pub(crate) struct Link {
     pub(crate) commands: Channel,
     /// `None` where there is none to be, as to Sentinels.
     pub(crate) messages: Option<Channel>,
-    pub(crate) awaited: VecDeque<Awaited>,
+    pub(crate) awaited: VecDeque<PendingReply>,
     /// When connections were last made.
     pub(crate) tried_at: Option<Millis>,
     pub(crate) commands_since: Millis,

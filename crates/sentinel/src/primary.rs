@@ -1,6 +1,6 @@
 //! A primary and those around it: its replicas, and the other Sentinels that watch it.
 //!
-//! Invariant: a primary's own part (`Head`) lies apart from its replicas and peers, so that one of
+//! Invariant: a primary's own part (`PrimaryState`) lies apart from its replicas and peers, so that one of
 //! these and the primary can be worked on together.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(crate) struct PrimarySettings {
 
 /// A primary's own part.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct PrimaryState {
     pub(crate) name: String,
     pub(crate) instance: Instance,
     pub(crate) node: Node,
@@ -47,7 +47,7 @@ pub(crate) struct Head {
     pub(crate) failover: Failover,
 }
 
-impl Head {
+impl PrimaryState {
     /// `master <name> <ip> <port>`: what events about a primary begin with.
     pub(crate) fn text(&self, context: &Context) -> String {
         format!("master {}", self.place(context))
@@ -139,7 +139,7 @@ pub(crate) struct Peer {
 /// A primary and those around it.
 #[derive(Debug)]
 pub(crate) struct Primary {
-    pub(crate) head: Head,
+    pub(crate) head: PrimaryState,
     pub(crate) replicas: BTreeMap<String, Replica>,
     /// By id.
     pub(crate) peers: BTreeMap<String, Peer>,
@@ -164,7 +164,7 @@ impl Primary {
             reboot_down_after: 0,
         };
         let owner = Owner::Primary(name.to_owned());
-        let head = Head {
+        let head = PrimaryState {
             name: name.to_owned(),
             instance: Instance::new(context, address, owner, down_after),
             node: Node::new(Role::Primary, context.now),

@@ -9,7 +9,7 @@ use crate::failover::Stage;
 use crate::info::{InfoReport, Role};
 use crate::instance::Node;
 use crate::notice::Level;
-use crate::primary::{Head, Primary, Reconf, Replica};
+use crate::primary::{Primary, PrimaryState, Reconf, Replica};
 
 /// The consequence of a replica's INFO for its primary.
 enum Outcome {
@@ -113,7 +113,7 @@ impl Replica {
     }
 }
 
-impl Head {
+impl PrimaryState {
     /// A replica says that it is a primary, as it was promoted, or has come back from the dead.
     fn handle_primary_role(&self, context: &mut Context, replica: &Replica, text: &str) -> Outcome {
         match &self.failover.stage {

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 
 use crate::context::Context;
-use crate::primary::{Head, Primary, Replica};
+use crate::primary::{Primary, PrimaryState, Replica};
 
 impl Primary {
     /// The best replica to promote: of the lowest priority number, then of the highest offset,
@@ -20,7 +20,7 @@ impl Primary {
     }
 }
 
-impl Head {
+impl PrimaryState {
     fn can_promote(&self, replica: &Replica, context: &Context) -> bool {
         let instance = &replica.instance;
         let link = context.links.get(instance.link);

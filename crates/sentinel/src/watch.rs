@@ -10,8 +10,8 @@ use crate::failover::Stage;
 use crate::hello::{HELLO_CHANNEL, Hello};
 use crate::info::OwnFailover;
 use crate::instance::{Instance, Node};
-use crate::links::{Awaited, Channel, LinkId};
-use crate::primary::{Head, Primary};
+use crate::links::{Channel, LinkId, PendingReply};
+use crate::primary::{Primary, PrimaryState};
 
 impl Primary {
     /// Does what is due.
@@ -21,7 +21,7 @@ impl Primary {
         self.head.ask_node(context, None);
         self.head.greet(context, &current, &self.head.instance, self.head.command("PUBLISH"));
         if !context.is_tilted() {
-            self.judge_primary(context);
+            self.check_primary_down(context);
             self.fail_over(context);
         }
         for replica in self.replicas.values_mut() {
@@ -30,7 +30,7 @@ impl Primary {
                 .ask_node(context, Some((&replica.instance, &replica.node, replica.link_down)));
             self.head.greet(context, &current, &replica.instance, self.head.command("PUBLISH"));
             if !context.is_tilted() {
-                self.head.judge_replica(context, replica);
+                self.head.check_replica_down(context, replica);
             }
         }
         for peer in self.peers.values_mut() {
@@ -40,7 +40,7 @@ impl Primary {
             }
             self.head.greet(context, &current, &peer.instance, b"PUBLISH");
             if !context.is_tilted() {
-                self.head.judge_peer(context, peer);
+                self.head.check_peer_down(context, peer);
             }
         }
         if matches!(self.head.failover.stage, Stage::UpdateConfig(_)) {
@@ -58,7 +58,7 @@ impl Primary {
     }
 }
 
-impl Head {
+impl PrimaryState {
     /// Sends what is due of INFO and PING to the primary, or to one of its replicas.
     fn ask_node(&self, context: &mut Context, replica: Option<(&Instance, &Node, i64)>) {
         let (instance, node) = match replica {
@@ -73,9 +73,9 @@ impl Head {
             self.objective.is_down || self.failover.is_running() || link_down != 0
         });
         let period = if is_urgent { context.periods.info.min(1000) } else { context.periods.info };
-        let is_awaited = context.links.get(instance.link).awaited.contains(&Awaited::Info);
+        let is_awaited = context.links.get(instance.link).awaited.contains(&PendingReply::Info);
         if !is_awaited && !node.is_fresh(context, period) {
-            context.send(instance.link, Awaited::Info, Promise::No, &[self.command("INFO")]);
+            context.send(instance.link, PendingReply::Info, Promise::No, &[self.command("INFO")]);
         }
         if instance.is_ping_due(context) {
             instance.ping(context, self.command("PING"));
@@ -103,7 +103,7 @@ impl Head {
         };
         let payload = hello.payload();
         let words = [publish, HELLO_CHANNEL.as_bytes(), payload.as_bytes()];
-        context.send(instance.link, Awaited::Hello(self.name.clone()), Promise::Yes, &words);
+        context.send(instance.link, PendingReply::Hello(self.name.clone()), Promise::Yes, &words);
     }
 
     /// Tells an instance whose replica it is, or that it is none. Its replies do not matter: what
@@ -170,7 +170,7 @@ impl Head {
 
 /// Sends one command of a transaction. Roles change only after a vote or an epoch was written.
 pub(crate) fn send_step(context: &mut Context, link: LinkId, words: &[&[u8]]) -> bool {
-    context.send(link, Awaited::Nothing, Promise::Yes, words)
+    context.send(link, PendingReply::Nothing, Promise::Yes, words)
 }
 
 impl Context {
@@ -200,7 +200,7 @@ impl Context {
         words: &[&[u8]],
     ) {
         if is_commands {
-            self.links.get_mut(link).awaited.push_back(Awaited::Nothing);
+            self.links.get_mut(link).awaited.push_back(PendingReply::Nothing);
         }
         self.send_over(connection, Promise::No, words);
     }
@@ -221,7 +221,7 @@ impl Context {
     fn send_first_ping(&mut self, link: LinkId, connection: ConnectionId, ping: &[u8]) {
         let now = self.now;
         let link = self.links.get_mut(link);
-        link.awaited.push_back(Awaited::Ping);
+        link.awaited.push_back(PendingReply::Ping);
         link.ping_at = Some(now);
         link.ping_since.get_or_insert(now);
         self.send_over(connection, Promise::No, &[ping]);

@@ -53,7 +53,7 @@ pub(crate) async fn run(server: &'static Server) {
                 .record(server.memory.budget.used_exactly(), server.keyspace.clock().now_ms());
             server.threads.note_core_waits();
             close_idle_clients(server);
-            login_duty.close_strangers(server);
+            login_duty.close_unauthenticated(server);
         }
         let wakes = PendingWakes::default();
         client_eviction::fit(server, &wakes);
@@ -139,7 +139,7 @@ impl LoginDuty {
     /// Closes clients that have to log in and have not for `unauthenticated-timeout` seconds: from
     /// when they came, RESET took their user from them, or a password was asked for, whichever was
     /// last.
-    fn close_strangers(&mut self, server: &Server) {
+    fn close_unauthenticated(&mut self, server: &Server) {
         let now = server.keyspace.clock().now_ms();
         if !needs_password(server) {
             self.0 = None;
@@ -152,7 +152,7 @@ impl LoginDuty {
         }
         let wakes = PendingWakes::default();
         for client in server.clients.all() {
-            if !client.has_flag(client_flags::STRANGER) {
+            if !client.has_flag(client_flags::UNAUTHENTICATED) {
                 continue;
             }
             let forgotten = client.names().forgotten_at;

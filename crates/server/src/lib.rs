@@ -18,7 +18,7 @@ mod start;
 mod startup;
 
 pub use engine::runtime::allocator::{Allocator, allocate_by};
-pub use engine::runtime::version::{APUS_VERSION, Commit, built_from};
+pub use engine::runtime::version::{APUS_VERSION, BuildCommit, built_from};
 pub use engine::scripting::check_library;
 pub use families::declarations;
 pub use http::{MetricFamily, metric_families};

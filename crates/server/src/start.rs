@@ -18,7 +18,7 @@ use config::settings::{
 use config::{Config, Profile, Startup, StartupAction};
 use crash::SecondStack;
 use durability::aof;
-use durability::loading::{self, Found};
+use durability::loading::{self, DataFiles};
 use engine::runtime::cores::WorkerCount;
 use engine::runtime::log::{Log, log_notice, log_warning};
 use engine::runtime::process_title;
@@ -211,7 +211,7 @@ fn prepare_process(config: &Config, is_daemon: bool) -> Result<Log, String> {
 }
 
 /// What is to be loaded, when its place is ours alone.
-fn find_data(server: &'static Server) -> Result<Option<loading::Found>, String> {
+fn find_data(server: &'static Server) -> Result<Option<loading::DataFiles>, String> {
     server.snapshot_claim.take_if_due(server, &server.config)?;
     let found = loading::find(server)?;
     leftovers::remove(server);
@@ -250,7 +250,7 @@ fn begin_bus(server: &'static Server, bus: Option<BusSockets>) -> Result<(), Str
 }
 
 /// Loads what was found, and goes on as a replica where the configuration says so.
-fn load(server: &'static Server, runtime: &Runtime, found: Option<Found>) -> Result<(), String> {
+fn load(server: &'static Server, runtime: &Runtime, found: Option<DataFiles>) -> Result<(), String> {
     let resume = |history| {
         let of_cluster = server.cluster_start().primary();
         server.links.resume(server, of_cluster, history);
@@ -407,7 +407,7 @@ fn make_server(
     server.set_control_plane(server);
     server.unregistrar.begin(|rest| server.worker_pool.unregister(rest));
     server.memory.set_eviction_observer(&server.memcached);
-    server.let_links_in(|moving| server.links.adopt(server, moving));
+    server.set_links_handover(|moving| server.links.adopt(server, moving));
     server
 }
 

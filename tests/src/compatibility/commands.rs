@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use commands::declare::{Channels, Plan};
+use commands::declare::{Channels, LockPlan};
 use commands::{Access, Flags, Group, Role, Spec, categories};
 
 use super::lists::Lists;
@@ -171,11 +171,11 @@ fn locks(spec: &Spec) -> String {
         _ => None,
     };
     let by_plan = match spec.plan {
-        Plan::World => "everything, for a moment".to_owned(),
-        Plan::Visits => "none at first; one partition at a time as it visits them".to_owned(),
-        Plan::Keys if spec.keys.is_empty() => "none".to_owned(),
-        Plan::OfWords(_) => "none".to_owned(),
-        Plan::Keys => format!("the partitions of its keys ({})", accesses(spec)),
+        LockPlan::World => "everything, for a moment".to_owned(),
+        LockPlan::Visits => "none at first; one partition at a time as it visits them".to_owned(),
+        LockPlan::Keys if spec.keys.is_empty() => "none".to_owned(),
+        LockPlan::OfWords(_) => "none".to_owned(),
+        LockPlan::Keys => format!("the partitions of its keys ({})", accesses(spec)),
     };
     let mut text = program.map_or(by_plan, str::to_owned);
     if spec.channels != Channels::None {

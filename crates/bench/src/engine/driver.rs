@@ -329,7 +329,7 @@ impl<'a> Driver<'a> {
             && self.issuers > 0
             && !self.is_stopping
         {
-            schedule.judge(now, total);
+            schedule.count_missed(now, total);
         }
         if let (Some(step), Some(Ramp { step: clients, every, .. })) =
             (self.next_step, self.shared.options.ramp)

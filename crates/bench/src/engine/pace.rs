@@ -78,7 +78,7 @@ impl Schedule {
 
     /// Counts the requests that became due until `now` while there was no free slot; `total` is
     /// how many there will ever be.
-    pub(super) fn judge(&mut self, now: u64, total: u64) {
+    pub(super) fn count_missed(&mut self, now: u64, total: u64) {
         let of_run = now as f64 / self.gap - self.thread as f64;
         let due = if of_run < 0.0 { 0 } else { of_run as u64 / self.threads + 1 };
         let (due, judged) = (due.min(total), self.judged.max(self.next));
@@ -122,13 +122,13 @@ mod tests {
     fn a_late_request_counts_once() {
         let mut schedule = Schedule::new(1000.0, 0, 1);
         schedule.advance();
-        schedule.judge(5_500_000, u64::MAX);
+        schedule.count_missed(5_500_000, u64::MAX);
         assert_eq!(schedule.late(), 5, "those due at 1 to 5 ms");
-        schedule.judge(5_600_000, u64::MAX);
+        schedule.count_missed(5_600_000, u64::MAX);
         schedule.advance();
-        schedule.judge(6_000_000, u64::MAX);
+        schedule.count_missed(6_000_000, u64::MAX);
         assert_eq!(schedule.late(), 6);
-        schedule.judge(1_000_000_000, 10);
+        schedule.count_missed(1_000_000_000, 10);
         assert_eq!(schedule.late(), 9, "no more than there are");
     }
 }

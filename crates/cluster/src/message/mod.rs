@@ -15,7 +15,7 @@ use std::net::IpAddr;
 pub use self::error::{FramingError, PacketError};
 pub use self::extension::Extensions;
 pub(crate) use self::extension::{is_hostname, is_word};
-pub use self::packet_reader::{Arrival, Limits, PacketReader};
+pub use self::packet_reader::{Limits, PacketReader, ReceivedPacket};
 pub use self::write::{write_light_packet, write_packet};
 use crate::flags::NodeFlags;
 use crate::id::NodeId;

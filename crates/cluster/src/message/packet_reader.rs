@@ -39,7 +39,7 @@ impl Limits {
 /// Something that has arrived whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are packets, and none is kept")]
-pub enum Arrival {
+pub enum ReceivedPacket {
     /// A packet.
     Packet(Box<Packet>),
     /// A packet that is to be passed over.
@@ -76,7 +76,7 @@ impl PacketReader {
     }
 
     /// The next packet, if it is whole.
-    pub fn next(&mut self, limits: Limits) -> Result<Option<Arrival>, FramingError> {
+    pub fn next(&mut self, limits: Limits) -> Result<Option<ReceivedPacket>, FramingError> {
         let waiting = &self.buffer[self.start..];
         let seen = waiting.len().min(SIGNATURE.len());
         if waiting[..seen] != SIGNATURE[..seen] {
@@ -97,8 +97,8 @@ impl PacketReader {
         let read = if is_light { read::light(bytes) } else { read::packet(bytes) };
         self.start += total as usize;
         Ok(Some(match read {
-            Ok(packet) => Arrival::Packet(Box::new(packet)),
-            Err(error) => Arrival::Ignored(error),
+            Ok(packet) => ReceivedPacket::Packet(Box::new(packet)),
+            Err(error) => ReceivedPacket::Ignored(error),
         }))
     }
 }

@@ -61,16 +61,16 @@ pub(super) fn packet(bytes: &[u8]) -> Result<Packet, PacketError> {
     let (outline, header) = header(head)?;
     let total = bytes.len() as u64;
     let body = match outline.kind {
-        MessageType::Ping => Body::Ping(gossiping(&outline, &header, total, rest)?),
-        MessageType::Pong => Body::Pong(gossiping(&outline, &header, total, rest)?),
-        MessageType::Meet => Body::Meet(gossiping(&outline, &header, total, rest)?),
-        kind => plain(kind, HEADER_LEN, rest)?,
+        MessageType::Ping => Body::Ping(read_gossip(&outline, &header, total, rest)?),
+        MessageType::Pong => Body::Pong(read_gossip(&outline, &header, total, rest)?),
+        MessageType::Meet => Body::Meet(read_gossip(&outline, &header, total, rest)?),
+        kind => read_body(kind, HEADER_LEN, rest)?,
     };
     Ok(Packet { header: Some(header), body })
 }
 
 /// Reads a packet under a light header, of at least that length.
-pub(super) fn light(bytes: &[u8]) -> Result<Packet, PacketError> {
+pub(super) fn read_light(bytes: &[u8]) -> Result<Packet, PacketError> {
     let (head, rest) = bytes.split_at(LIGHT_HEADER_LEN);
     let mut fields = Fields(&head[8..]);
     let version = fields.u16();
@@ -84,7 +84,7 @@ pub(super) fn light(bytes: &[u8]) -> Result<Packet, PacketError> {
         MessageType::Publish | MessageType::PublishShard | MessageType::Module => {}
         _ => return Err(PacketError::NotLight(kind)),
     }
-    Ok(Packet { header: None, body: plain(kind, LIGHT_HEADER_LEN, rest)? })
+    Ok(Packet { header: None, body: read_body(kind, LIGHT_HEADER_LEN, rest)? })
 }
 
 fn header(head: &[u8]) -> Result<(Outline, Header), PacketError> {
@@ -145,7 +145,7 @@ fn primary(field: &[u8]) -> Result<Option<NodeId>, ()> {
     NodeId::parse(field).map(Some).ok_or(())
 }
 
-fn gossiping(
+fn read_gossip(
     outline: &Outline,
     header: &Header,
     total: u64,
@@ -178,7 +178,7 @@ fn entry(bytes: &[u8]) -> Option<GossipEntry> {
 }
 
 /// Reads a body that has no gossip; `before` is the length of the header.
-fn plain(kind: MessageType, before: usize, rest: &[u8]) -> Result<Body, PacketError> {
+fn read_body(kind: MessageType, before: usize, rest: &[u8]) -> Result<Body, PacketError> {
     let found = (before + rest.len()) as u64;
     let wrong = |least: u64| PacketError::Length { kind, found, expected: before as u64 + least };
     let exactly = |length: u64| {

@@ -6,8 +6,9 @@ use base::Random;
 use proptest::prelude::{prop_assert_eq, proptest};
 
 use super::{
-    Arrival, Body, Extensions, FramingError, GossipEntry, GossipSection, Header, Limits,
-    MessageFlags, MessageType, Packet, PacketError, PacketReader, write_light_packet, write_packet,
+    Body, Extensions, FramingError, GossipEntry, GossipSection, Header, Limits, MessageFlags,
+    MessageType, Packet, PacketError, PacketReader, ReceivedPacket, write_light_packet,
+    write_packet,
 };
 use crate::client_address::ClientAddress;
 use crate::flags::NodeFlags;
@@ -91,7 +92,7 @@ fn bodies() -> Vec<Body> {
     ]
 }
 
-fn read(bytes: &[u8]) -> Result<Arrival, FramingError> {
+fn read(bytes: &[u8]) -> Result<ReceivedPacket, FramingError> {
     let mut reader = PacketReader::default();
     reader.feed(bytes);
     reader.next(LIMITS).map(|arrival| arrival.expect("the packet is whole"))
@@ -107,10 +108,10 @@ fn every_kind_comes_back_as_it_was_written() {
     assert_eq!(bodies.iter().map(Body::kind).collect::<std::collections::BTreeSet<_>>().len(), 11);
     for body in bodies {
         let packet = Box::new(Packet { header: Some(header()), body: body.clone() });
-        assert_eq!(read(&written(&body)), Ok(Arrival::Packet(packet)), "{:?}", body.kind());
+        assert_eq!(read(&written(&body)), Ok(ReceivedPacket::Packet(packet)), "{:?}", body.kind());
         if let Some(light) = write_light_packet(&body) {
             let packet = Box::new(Packet { header: None, body });
-            assert_eq!(read(&light), Ok(Arrival::Packet(packet)));
+            assert_eq!(read(&light), Ok(ReceivedPacket::Packet(packet)));
         }
     }
 }
@@ -146,14 +147,14 @@ fn bytes_may_come_one_by_one_and_many_at_once() {
         found.extend(slow.next(LIMITS).unwrap());
     }
     fast.feed(&stream);
-    let at_once: Vec<Arrival> = std::iter::from_fn(|| fast.next(LIMITS).unwrap()).collect();
+    let at_once: Vec<ReceivedPacket> = std::iter::from_fn(|| fast.next(LIMITS).unwrap()).collect();
     assert_eq!(at_once.len(), 11);
     assert_eq!(found, at_once);
 }
 
 fn ignored(bytes: &[u8]) -> PacketError {
     match read(bytes) {
-        Ok(Arrival::Ignored(error)) => error,
+        Ok(ReceivedPacket::Ignored(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -201,7 +202,7 @@ fn a_packet_that_lies_about_its_parts_is_passed_over() {
 fn gossip_about_what_is_no_node_is_dropped_as_a_whole() {
     let mut ping = written(&bodies()[0]);
     ping[2256 + 104] = b'!';
-    let Ok(Arrival::Packet(packet)) = read(&ping) else { panic!("the packet is right") };
+    let Ok(ReceivedPacket::Packet(packet)) = read(&ping) else { panic!("the packet is right") };
     let gossip = packet.body.gossip().unwrap();
     assert!(gossip.is_dropped && gossip.entries.is_empty());
     assert_eq!(gossip.extensions, extensions());
@@ -257,7 +258,9 @@ fn names_that_would_break_a_line_are_not_taken() {
             ..Extensions::default()
         };
         let body = Body::Ping(GossipSection { extensions: sent, ..GossipSection::default() });
-        let Ok(Arrival::Packet(packet)) = read(&written(&body)) else { panic!("it is right") };
+        let Ok(ReceivedPacket::Packet(packet)) = read(&written(&body)) else {
+            panic!("it is right")
+        };
         assert_eq!(packet.body.gossip().unwrap().extensions, Extensions::default(), "{name}");
     }
 }
@@ -278,7 +281,7 @@ proptest! {
         }
         let mut reader = PacketReader::default();
         reader.feed(&bytes);
-        if let Ok(Some(Arrival::Packet(packet))) = reader.next(LIMITS)
+        if let Ok(Some(ReceivedPacket::Packet(packet))) = reader.next(LIMITS)
             && let Some(header) = &packet.header
         {
             let mut body = packet.body.clone();
@@ -290,7 +293,7 @@ proptest! {
             header.message.supports_extensions = true;
             let again = read(&write_packet(&header, &body));
             let packet = Box::new(Packet { header: Some(header), body });
-            prop_assert_eq!(again, Ok(Arrival::Packet(packet)));
+            prop_assert_eq!(again, Ok(ReceivedPacket::Packet(packet)));
         }
     }
 }

@@ -19,7 +19,7 @@ mod tests;
 use std::ops::RangeInclusive;
 
 use base::number::parse_u64;
-use keyspace::{EventClass, Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, EventClass, Refusal, Tx};
 use proto::Reply;
 use structs::array::INDEX_MAX;
 
@@ -107,13 +107,13 @@ fn notify_removed(
     tx: &mut Tx,
     key: &[u8],
     event: &'static str,
-    (removed, outcome): (u64, Outcome),
+    (removed, outcome): (u64, ContainerOutcome),
     reply: &mut Reply<'_>,
 ) {
     if removed > 0 {
         notify_changed(tx, key, event, removed);
     }
-    if outcome == Outcome::Removed {
+    if outcome == ContainerOutcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }
     reply_index(removed, reply);

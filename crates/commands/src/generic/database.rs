@@ -8,7 +8,7 @@ use proto::{Args, Reply};
 
 use crate::DataCommand;
 use crate::arguments::is;
-use crate::declare::{Command, Databases, Flags, Group, Plan, Spec, at_least, exactly};
+use crate::declare::{Command, Databases, Flags, Group, LockPlan, Spec, at_least, exactly};
 use crate::errors::{DB_OUT_OF_RANGE, SYNTAX};
 
 pub(super) const DBSIZE: DataCommand = Command {
@@ -76,7 +76,7 @@ const FLUSH: Spec = Spec {
     syntax: "[ASYNC | SYNC]",
     arity: at_least(1),
     flags: Flags::WRITE,
-    plan: Plan::World,
+    plan: LockPlan::World,
     categories: &["@keyspace", "@dangerous"],
     tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
     history: &[
@@ -106,7 +106,7 @@ pub(super) const SWAPDB: DataCommand = Command {
             databases.",
         arity: exactly(3),
         flags: Flags::WRITE.and(Flags::FAST),
-        plan: Plan::World,
+        plan: LockPlan::World,
         categories: &["@keyspace", "@dangerous"],
         databases: Databases::At(&[1, 2]),
         ..Spec::BASE

@@ -10,7 +10,7 @@ use proto::{Args, Reply};
 
 use super::{VISIT_COST_NS, enter};
 use crate::DataCommand;
-use crate::declare::{Command, Flags, Group, Plan, Spec, exactly};
+use crate::declare::{Command, Flags, Group, LockPlan, Spec, exactly};
 use crate::member_scan::charge_pattern;
 
 pub(super) const KEYS: DataCommand = Command {
@@ -24,7 +24,7 @@ pub(super) const KEYS: DataCommand = Command {
             that the key names in the database and the given pattern have limited length.",
         arity: exactly(2),
         flags: Flags::READONLY,
-        plan: Plan::Visits,
+        plan: LockPlan::Visits,
         categories: &["@dangerous"],
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
         ..Spec::BASE
@@ -70,7 +70,7 @@ pub(super) const RANDOMKEY: DataCommand = Command {
         complexity: "O(1)",
         arity: exactly(1),
         flags: Flags::READONLY,
-        plan: Plan::Visits,
+        plan: LockPlan::Visits,
         tips: &["request_policy:all_shards", "response_policy:special", "nondeterministic_output"],
         ..Spec::BASE
     },

@@ -18,7 +18,7 @@ use proto::{Args, Reply};
 use super::{KEY_COST_NS, VISIT_COST_NS, enter};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
-use crate::declare::{Command, Flags, Group, Plan, Spec, at_least};
+use crate::declare::{Command, Flags, Group, LockPlan, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::member_scan::charge_pattern;
 
@@ -45,7 +45,7 @@ pub(super) const SCAN: DataCommand = Command {
             collection.",
         arity: at_least(2),
         flags: Flags::READONLY,
-        plan: Plan::Visits,
+        plan: LockPlan::Visits,
         tips: &["nondeterministic_output", "request_policy:special", "response_policy:special"],
         history: &[("6.0.0", "Added the `TYPE` subcommand.")],
         ..Spec::BASE
@@ -76,7 +76,7 @@ pub(super) const RM: DataCommand = Command {
             calls for the cursor to return back to 0. N is the number of keys in the database.",
         arity: at_least(2),
         flags: Flags::WRITE,
-        plan: Plan::Visits,
+        plan: LockPlan::Visits,
         categories: &["@dangerous"],
         tips: &["nondeterministic_output"],
         origin: "dragonfly",

@@ -5,7 +5,7 @@
 
 use base::number::format_i64;
 use base::time::UnixMillis;
-use keyspace::{EventClass, Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::hash::Hash;
 
@@ -92,7 +92,7 @@ fn change<'a>(
     fields: Args<'a>,
     deadline: Option<UnixMillis>,
     reply: &mut Reply<'_>,
-) -> Result<(Vec<&'a [u8]>, Outcome), Refusal> {
+) -> Result<(Vec<&'a [u8]>, ContainerOutcome), Refusal> {
     let is_over = deadline.is_some_and(|deadline| tx.is_over_at(deadline));
     tx.edit(key, |hash: &mut Hash| {
         let take = |field: &&[u8]| {

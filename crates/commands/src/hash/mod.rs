@@ -19,7 +19,7 @@ mod tests;
 mod ttl;
 
 use base::time::UnixMillis;
-use keyspace::{EventClass, Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, EventClass, Refusal, Tx};
 use structs::hash::{Hash, HashLimits, HashRef};
 use structs::members::MemberRef;
 
@@ -139,10 +139,10 @@ fn has_expired(hash: HashRef<'_>, now: UnixMillis) -> bool {
 }
 
 /// Counts and reports that fields were taken out of a hash, and that it went with its last one.
-fn note_removed(tx: &mut Tx, key: &[u8], fields: &[&[u8]], outcome: Outcome) {
+fn note_removed(tx: &mut Tx, key: &[u8], fields: &[&[u8]], outcome: ContainerOutcome) {
     tx.effects_mut().add_changes(fields.len() as u64);
     tx.member_event(EventClass::Hash, "hdel", key, fields.iter().copied());
-    if outcome == Outcome::Removed {
+    if outcome == ContainerOutcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }
 }

@@ -5,7 +5,7 @@
 
 use base::number::{format_i64, parse_i64};
 use base::quote::shown;
-use keyspace::{EventClass, Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::hash::Hash;
 use structs::members::Lifetime;
@@ -68,12 +68,12 @@ fn put_and_remove(tx: &mut Tx, key: &[u8], pairs: Args<'_>) -> Result<(), Refusa
         fields.iter().for_each(|field| _ = hash.remove(field));
     })?;
     tx.effects_mut().add_changes(fields.len() as u64);
-    if outcome == Outcome::Absent {
+    if outcome == ContainerOutcome::Absent {
         tx.event(EventClass::New, "new", key);
     }
     tx.member_event(EventClass::Hash, "hset", key, fields.iter().copied());
     tx.member_event(EventClass::Hash, "hdel", key, fields.iter().copied());
-    if outcome != Outcome::Kept {
+    if outcome != ContainerOutcome::Kept {
         tx.event(EventClass::Generic, "del", key);
     }
     let words = [b"HDEL".as_slice(), key].into_iter().chain(fields);

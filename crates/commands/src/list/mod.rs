@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use base::number::parse_i64;
-use keyspace::{EventClass, Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, EventClass, Refusal, Tx};
 use proto::Reply;
 use structs::list::{List, ListLimits, ListRef, Side};
 use structs::members::{Long, Text};
@@ -202,7 +202,7 @@ fn notify_pushed(tx: &mut Tx, key: &[u8], side: Side) {
 }
 
 /// Tells that elements were taken.
-fn notify_popped(tx: &mut Tx, key: &[u8], side: Side, count: u64, outcome: Outcome) {
+fn notify_popped(tx: &mut Tx, key: &[u8], side: Side, count: u64, outcome: ContainerOutcome) {
     let name = if side == Side::Left { "lpop" } else { "rpop" };
     tx.event(EventClass::List, name, key);
     notify_gone(tx, key, outcome);
@@ -210,8 +210,8 @@ fn notify_popped(tx: &mut Tx, key: &[u8], side: Side, count: u64, outcome: Outco
 }
 
 /// Tells that a list is gone, if it is.
-fn notify_gone(tx: &mut Tx, key: &[u8], outcome: Outcome) {
-    if outcome == Outcome::Removed {
+fn notify_gone(tx: &mut Tx, key: &[u8], outcome: ContainerOutcome) {
+    if outcome == ContainerOutcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }
 }

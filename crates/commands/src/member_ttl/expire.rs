@@ -5,7 +5,7 @@
 
 use base::number::format_i64;
 use base::time::UnixMillis;
-use keyspace::{EntryRef, EventClass, Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, EntryRef, EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::hash::Hash;
 use structs::object::Kind;
@@ -215,7 +215,7 @@ fn set_deadlines_in<C: Timed>(
     if given.contains(&DeadlineEffect::Removal) {
         tx.member_event(C::CLASS, C::REMOVED, key, those(DeadlineEffect::Removal));
     }
-    if outcome == Outcome::Removed {
+    if outcome == ContainerOutcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }
     Ok(given)

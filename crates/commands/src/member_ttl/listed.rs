@@ -7,7 +7,7 @@
 
 use base::number::{format_i64, parse_i64};
 use base::time::UnixMillis;
-use keyspace::{EventClass, Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 
 use super::Timed;
@@ -151,7 +151,7 @@ struct DeadlineResults<'a> {
     answers: Vec<i64>,
     /// The members that the condition held for.
     members: Vec<&'a [u8]>,
-    outcome: Outcome,
+    outcome: ContainerOutcome,
 }
 
 /// Gives members a deadline where the condition holds, or takes them out if it is over.
@@ -259,11 +259,11 @@ pub(crate) fn note_overdue<C: Listed>(
     tx: &mut Tx,
     key: &[u8],
     members: &[&[u8]],
-    outcome: Outcome,
+    outcome: ContainerOutcome,
 ) {
     tx.effects_mut().add_changes(members.len() as u64);
     tx.member_event(C::CLASS, C::REMOVED, key, members.iter().copied());
-    if outcome == Outcome::Removed {
+    if outcome == ContainerOutcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }
     let words = [C::REMOVE.as_bytes(), key].into_iter().chain(members.iter().copied());

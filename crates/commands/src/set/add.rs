@@ -5,7 +5,7 @@
 
 use base::number::format_i64;
 use base::time::UnixMillis;
-use keyspace::{Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::members::Text;
 use structs::set::Set;
@@ -99,7 +99,7 @@ fn saddex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         tx.effects_mut().add_changes(touched.len() as u64 - added);
     }
     if added > 0 {
-        notify_changed(tx, key, "sadd", added, Outcome::Kept);
+        notify_changed(tx, key, "sadd", added, ContainerOutcome::Kept);
     }
     reply.integer(added as i64);
     Ok(())

@@ -15,7 +15,7 @@ mod smove;
 mod tests;
 
 use base::UnixMillis;
-use keyspace::{EventClass, Outcome, Tx};
+use keyspace::{ContainerOutcome, EventClass, Tx};
 use structs::members::Text;
 use structs::set::{Set, SetLimits, SetRef};
 
@@ -100,10 +100,16 @@ fn expect_members(set: &mut Set, first: &[u8], count: usize, limits: &SetLimits)
 }
 
 /// Says what was done to a set, and that it is gone if it is.
-fn notify_changed(tx: &mut Tx, key: &[u8], event: &'static str, changes: u64, outcome: Outcome) {
+fn notify_changed(
+    tx: &mut Tx,
+    key: &[u8],
+    event: &'static str,
+    changes: u64,
+    outcome: ContainerOutcome,
+) {
     tx.effects_mut().add_changes(changes);
     tx.event(EventClass::Set, event, key);
-    if outcome == Outcome::Removed {
+    if outcome == ContainerOutcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the member takes its deadline along, unless the other set has the member already.
 
-use keyspace::{Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::members::Text;
 use structs::set::Set;
@@ -59,7 +59,7 @@ fn smove(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         }
     })?;
     if added {
-        notify_changed(tx, destination, "sadd", 1, Outcome::Kept);
+        notify_changed(tx, destination, "sadd", 1, ContainerOutcome::Kept);
     }
     Ok(())
 }

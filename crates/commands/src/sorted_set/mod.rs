@@ -20,7 +20,7 @@ mod tests;
 
 use base::UnixMillis;
 use base::number::format_f64_long;
-use keyspace::{EventClass, Outcome, Refusal, Tx};
+use keyspace::{ContainerOutcome, EventClass, Refusal, Tx};
 use proto::{Reply, Resp};
 use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits, SortedSetRef};
 
@@ -149,13 +149,19 @@ pub(crate) fn journal_result(tx: &mut Tx, destination: &[u8], set: SortedSetRef<
 }
 
 /// Reports that members were taken out of a sorted set, and what became of it.
-fn report_removal(tx: &mut Tx, key: &[u8], count: u64, event: &'static str, outcome: Outcome) {
+fn report_removal(
+    tx: &mut Tx,
+    key: &[u8],
+    count: u64,
+    event: &'static str,
+    outcome: ContainerOutcome,
+) {
     if count == 0 {
         return;
     }
     tx.effects_mut().add_changes(count);
     tx.event(EventClass::SortedSet, event, key);
-    if outcome == Outcome::Removed {
+    if outcome == ContainerOutcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }
 }

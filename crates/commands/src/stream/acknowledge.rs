@@ -2,7 +2,7 @@
 //!
 //! Invariant: a stream's entries stay as they are; only what a group knows of them changes.
 
-use keyspace::{Demand, Refusal, Tx};
+use keyspace::{FeatureLevel, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{Counter, Stream};
 
@@ -123,7 +123,7 @@ fn xnack(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         done
     })?;
     if done > 0 {
-        tx.demand(Demand::GivenBack);
+        tx.require_feature_level(FeatureLevel::GivenBack);
     }
     tx.effects_mut().add_changes(done);
     reply.integer(done as i64);

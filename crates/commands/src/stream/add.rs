@@ -2,7 +2,7 @@
 //!
 //! Invariant: the journal has the ID that the entry got, so that it gets it again.
 
-use keyspace::{Demand, EventClass, Refusal, Tx};
+use keyspace::{EventClass, FeatureLevel, Refusal, Tx};
 use proto::{Args, Reply};
 use smallvec::SmallVec;
 use structs::stream::{ENTRY_BYTES_MAX, EntryId, Pair, Stream, Trim};
@@ -120,7 +120,7 @@ fn xadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     }
     request.journal(tx, id, None);
     if let Some((producer, iid)) = &sent {
-        tx.demand(Demand::Producers);
+        tx.require_feature_level(FeatureLevel::Producers);
         journal_sent(tx, key, producer, iid, id);
     }
     if let Some(exact) = exact.filter(|_| trimmed) {

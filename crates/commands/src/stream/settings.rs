@@ -2,7 +2,7 @@
 //!
 //! Invariant: a stream's last ID is never below an entry, its count never below its length.
 
-use keyspace::{Demand, EventClass, Refusal, Tx};
+use keyspace::{EventClass, FeatureLevel, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{Counter, Counters, EntryId, Idempotence, IdempotenceLimits, Stream};
 
@@ -154,7 +154,7 @@ fn xcfgset(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         size: size.unwrap_or(known.size),
     };
     edit(tx, key, |stream| stream.restart_idempotence(limits))?;
-    tx.demand(Demand::Producers);
+    tx.require_feature_level(FeatureLevel::Producers);
     tx.effects_mut().add_changes(1);
     reply.ok();
     Ok(())
@@ -197,7 +197,7 @@ fn xidmprecord(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
             edit(tx, key, |stream| {
                 stream.idempotence_mut(limits).record(producer, iid, id, now);
             })?;
-            tx.demand(Demand::Producers);
+            tx.require_feature_level(FeatureLevel::Producers);
             tx.effects_mut().add_changes(1);
         }
     }

@@ -11,7 +11,7 @@ use keyspace::Lsn;
 
 use super::files::Beginning;
 use super::writer::{LogState, LogWriter};
-use super::{BaseResult, NewBase, Phase, WriterCommand, rewrite};
+use super::{AofState, BaseResult, NewBase, WriterCommand, rewrite};
 
 impl LogWriter {
     /// Begins the increment that follows a base, whose cut is here.
@@ -73,7 +73,7 @@ impl LogWriter {
         }
         let Some(base) = self.securing.take() else { return };
         failpoint::point_in_log();
-        self.server.aof.change_phase(self.server, Phase::On);
+        self.server.aof.change_phase(self.server, AofState::On);
         failpoint::point_in_log();
         rewrite::done(self.server, Some((base, self.length())));
     }
@@ -96,7 +96,7 @@ impl LogWriter {
             } else if !self.is_for_backup {
                 // From here on replies wait for the disk; those that have left did not.
                 self.securing = Some(base.bytes);
-                self.server.aof.change_phase(self.server, Phase::Securing);
+                self.server.aof.change_phase(self.server, AofState::Securing);
                 self.queue.order(WriterCommand::Secure);
             }
         }

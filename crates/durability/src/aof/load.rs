@@ -33,7 +33,7 @@ use crate::durability::Durability;
 use crate::loading::{self, OnDuplicate, snapshot};
 use crate::replay::partitioner::Partitioner;
 use crate::replay::pipeline::Pipeline;
-use crate::replay::read_ahead::{SourceEnd, Stopped, UnitSource, run_each};
+use crate::replay::read_ahead::{ReplayStop, SourceEnd, UnitSource, run_each};
 use crate::replay::replayer;
 
 /// How snapshots begin.
@@ -272,7 +272,7 @@ impl Source<'_> {
                 }
             };
             let end = end.map_err(|error| match error.damage {
-                Damage::Unread(_) | Damage::Stopped => self.failure(&error.to_string()),
+                Damage::Unread(_) | Damage::ReplayStop => self.failure(&error.to_string()),
                 _ => self.refuse(&error.to_string()),
             })?;
             (offset, head) = (end.offset, end.rest);
@@ -294,9 +294,9 @@ impl Source<'_> {
         let partitioner = Partitioner::new(self.server, shares);
         let read = run_each(reader, partitioner, |segments, end| pipeline.run(segments, end));
         let told = |stopped| match stopped {
-            Stopped::Malformed(why) => self.refuse(&why),
-            Stopped::Refused(why) => self.refuse_command(&why),
-            Stopped::Alone(why) | Stopped::Panicked(why) => self.failure(&why),
+            ReplayStop::Malformed(why) => self.refuse(&why),
+            ReplayStop::Refused(why) => self.refuse_command(&why),
+            ReplayStop::Alone(why) | ReplayStop::Panicked(why) => self.failure(&why),
         };
         let SourceEnd { end, source } = read.map_err(told)?;
         let (cut_point, number) = (source.cut_point(), source.number());

@@ -35,7 +35,7 @@ use config::AppendFsync;
 use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use engine::journal::DurabilityLevel;
 use engine::limits::write_refusals::LOG_FAILED;
-use engine::runtime::cores::Duty;
+use engine::runtime::cores::ThreadRole;
 use engine::runtime::log::log_warning;
 use files::AofDirectory;
 use keyspace::Lsn;
@@ -98,7 +98,7 @@ pub struct Aof {
 /// How far the file is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Phase {
+pub enum AofState {
     /// No file is kept: `appendonly no`.
     Off,
     /// The log waits for its first base.
@@ -111,12 +111,12 @@ pub enum Phase {
 
 impl Aof {
     /// Whether the file is kept, or is about to be.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> AofState {
         match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Off,
-            1 => Phase::Starting,
-            2 => Phase::Securing,
-            _ => Phase::On,
+            0 => AofState::Off,
+            1 => AofState::Starting,
+            2 => AofState::Securing,
+            _ => AofState::On,
         }
     }
 
@@ -135,22 +135,22 @@ impl Aof {
 
     /// Whether what was written so far is there after a crash, as far as `appendfsync` says so.
     pub(crate) fn is_on(&self) -> bool {
-        self.phase() == Phase::On
+        self.phase() == AofState::On
     }
 
     /// Whether what is written from now on is: before that the log has no base.
     pub fn is_relied_on(&self) -> bool {
-        matches!(self.phase(), Phase::Securing | Phase::On)
+        matches!(self.phase(), AofState::Securing | AofState::On)
     }
 
     /// How far the log is, and its rewrites: a log that waits for its first base waits for a
     /// rewrite, whether that has begun or not.
-    pub fn status(&self, now_us: i64) -> (Phase, RewriteStatus) {
+    pub fn status(&self, now_us: i64) -> (AofState, RewriteStatus) {
         // In this order: a rewrite that was not under way before the log was found to be on was
         // over by then, and all of it safe.
         let mut status = self.rewrite.status(now_us);
         let phase = self.phase();
-        status.is_scheduled |= phase == Phase::Starting && !status.is_underway;
+        status.is_scheduled |= phase == AofState::Starting && !status.is_underway;
         (phase, status)
     }
 
@@ -171,7 +171,7 @@ impl Aof {
     }
 
     /// Replies rely on what is written from now on, or do not after all.
-    fn change_phase(&self, server: &Durability, phase: Phase) {
+    fn change_phase(&self, server: &Durability, phase: AofState) {
         let queue = self.queue();
         self.enter(phase);
         self.apply_policy(server, queue.as_deref(), self.is_relied_on());
@@ -204,7 +204,7 @@ impl Aof {
         self.queue.lock().expect("no critical section here panics")
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: AofState) {
         self.phase.store(phase as u8, Ordering::Release);
     }
 }
@@ -226,7 +226,7 @@ fn resume(
     let queue = new_queue(server);
     let end = server.journal.end();
     spawn(server, LogWriter::resume(server, Arc::clone(&queue), files, last, end))?;
-    server.aof.enter(Phase::On);
+    server.aof.enter(AofState::On);
     let mut slot = server.aof.queue();
     attach(server, &queue);
     *slot = Some(queue);
@@ -252,7 +252,7 @@ fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
 pub fn suspend(server: &'static Durability) {
     let _turn = server.take_config_turn();
     server.backup.abandon(server, "other data have come in the place of those of its base");
-    if server.aof.phase() != Phase::Off {
+    if server.aof.phase() != AofState::Off {
         switch_off(server);
     }
 }
@@ -272,8 +272,8 @@ pub(crate) fn apply_config(server: &'static Durability) -> Result<(), String> {
 /// The same for what it is about to say.
 pub fn switch(server: &'static Durability, wanted: bool) -> Result<(), String> {
     match (wanted, server.aof.phase()) {
-        (true, Phase::Off) => switch_on(server),
-        (false, Phase::Starting | Phase::Securing | Phase::On) => {
+        (true, AofState::Off) => switch_on(server),
+        (false, AofState::Starting | AofState::Securing | AofState::On) => {
             switch_off(server);
             Ok(())
         }
@@ -293,7 +293,7 @@ fn switch_on(server: &'static Durability) -> Result<(), String> {
     let files = AofDirectory::find(server).map_err(fail)?;
     let queue = new_queue(server);
     spawn(server, LogWriter::new(server, Arc::clone(&queue), files)).map_err(fail)?;
-    server.aof.enter(Phase::Starting);
+    server.aof.enter(AofState::Starting);
     *server.aof.queue() = Some(queue);
     rewrite::begin(server);
     Ok(())
@@ -332,7 +332,7 @@ pub fn switch_off(server: &'static Durability) {
     let Some(queue) = server.aof.queue().take() else { return };
     // A writer that panicked will not answer.
     let _ = close(&queue).recv();
-    server.aof.enter(Phase::Off);
+    server.aof.enter(AofState::Off);
     part(server, &queue);
 }
 
@@ -395,7 +395,7 @@ fn set_failed(server: &Durability, has_failed: bool) {
 fn spawn(server: &'static Durability, writer: LogWriter) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("aof".to_owned());
     let run = move || {
-        server.threads.cores.apply_affinity(Duty::Background);
+        server.threads.cores.apply_affinity(ThreadRole::Background);
         writer_restart::run(server, writer);
     };
     let spawned = thread.spawn(run).map(drop);

@@ -31,7 +31,7 @@ use super::buffers::Pieces;
 use super::files::{AofDirectory, Beginning, bare};
 use super::increment::{Increment, OVER_PADDING};
 use super::queue::{self, QueuedWork, RecordQueue};
-use super::{Phase, WriterCommand, rewrite, set_failed};
+use super::{AofState, WriterCommand, rewrite, set_failed};
 use crate::durability::Durability;
 use crate::log_scheduling::LogScheduling;
 
@@ -551,7 +551,7 @@ impl LogWriter {
         self.unwritten = Pieces::default();
         self.server.backup.fail(self.server, &plain(error));
         if self.securing.take().is_some() {
-            self.server.aof.change_phase(self.server, Phase::Starting);
+            self.server.aof.change_phase(self.server, AofState::Starting);
             rewrite::done(self.server, None);
         }
         self.fail(error);

@@ -14,7 +14,7 @@ use super::buffers::Pieces;
 use super::files::AofDirectory;
 use super::queue::{LastBatch, RecordQueue};
 use super::writer::LogWriter;
-use super::{Phase, WriterCommand, rewrite, set_failed};
+use super::{AofState, WriterCommand, rewrite, set_failed};
 use crate::durability::Durability;
 
 /// Between two tries to begin anew.
@@ -51,8 +51,8 @@ fn succeed(
     if server.aof.is_on() {
         server.aof.set_lacks_base(true);
         server.journal.fail(queue.reader, BUG.to_owned(), || set_failed(server, true));
-    } else if server.aof.phase() == Phase::Securing {
-        server.aof.change_phase(server, Phase::Starting);
+    } else if server.aof.phase() == AofState::Securing {
+        server.aof.change_phase(server, AofState::Starting);
     }
     let mut is_first = true;
     loop {

@@ -26,7 +26,7 @@ use crate::durability::Durability;
 use crate::loading::TurnstileGuard;
 use crate::replay::parallel::{Running, ShareThreads};
 use crate::replay::partitioner::{Partitioner, Segment, Task};
-use crate::replay::read_ahead::Stopped;
+use crate::replay::read_ahead::ReplayStop;
 use crate::replay::replayer::{Applied, Replayer};
 use crate::replay::stream::{DivergentUnit, StreamSource, StreamThread};
 use crate::stream_turns::StreamTurn;
@@ -73,13 +73,13 @@ enum End {
     Asked,
 }
 
-impl From<Stopped> for End {
-    fn from(stopped: Stopped) -> Self {
+impl From<ReplayStop> for End {
+    fn from(stopped: ReplayStop) -> Self {
         match stopped {
-            Stopped::Malformed(why) | Stopped::Refused(why) | Stopped::Alone(why) => {
+            ReplayStop::Malformed(why) | ReplayStop::Refused(why) | ReplayStop::Alone(why) => {
                 Self::Fault(why)
             }
-            Stopped::Panicked(line) => Self::Panic(line),
+            ReplayStop::Panicked(line) => Self::Panic(line),
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn threads(server: &Durability) -> usize {
 }
 
 /// What is there to be loaded.
-pub enum Found {
+pub enum DataFiles {
     /// A snapshot, with its name.
     Snapshot(Box<dyn File>, String),
     /// An append-only file.
@@ -51,7 +51,7 @@ pub enum Found {
 
 /// Looks for what is to be loaded at the start; if there is anything, commands are refused until
 /// [`run`] is done with it.
-pub fn find(server: &'static Durability) -> Result<Option<Found>, String> {
+pub fn find(server: &'static Durability) -> Result<Option<DataFiles>, String> {
     let preload = server.config.get(PRELOAD_FILE);
     if let Some((kind, path)) = preload.split_at_checked(PRELOAD_KIND_LEN) {
         return preloaded(server, kind, Path::new(OsStr::from_bytes(path))).map(Some);
@@ -59,7 +59,7 @@ pub fn find(server: &'static Durability) -> Result<Option<Found>, String> {
     if server.config.get(APPENDONLY) {
         let stock = aof::find(server)?;
         server.gates.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
-        return Ok(Some(Found::Log(stock)));
+        return Ok(Some(DataFiles::Log(stock)));
     }
     let path = PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)));
     let name = path.display().to_string();
@@ -70,7 +70,7 @@ pub fn find(server: &'static Durability) -> Result<Option<Found>, String> {
                 .gates
                 .loading
                 .begin_start(server.keyspace.clock(), file.length().map_err(failed)?);
-            Ok(Some(Found::Snapshot(file, name)))
+            Ok(Some(DataFiles::Snapshot(file, name)))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
@@ -81,11 +81,11 @@ pub fn find(server: &'static Durability) -> Result<Option<Found>, String> {
 const PRELOAD_KIND_LEN: usize = 4;
 
 /// What `preload-file` names, which must be there.
-fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Found, String> {
+fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<DataFiles, String> {
     if kind == b"aof:" {
         let stock = aof::find_foreign(server, path)?;
         server.gates.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
-        return Ok(Found::ForeignLog(stock));
+        return Ok(DataFiles::ForeignLog(stock));
     }
     let name = path.display().to_string();
     let opened =
@@ -93,7 +93,7 @@ fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Fo
     let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
     let (length, file) = opened.map_err(failed)?;
     server.gates.loading.begin_start(server.keyspace.clock(), length);
-    Ok(Found::Snapshot(file, name))
+    Ok(DataFiles::Snapshot(file, name))
 }
 
 /// Forgets all data, for which the world is there, and tells clients that watch them or keep
@@ -124,7 +124,7 @@ pub(crate) fn forget_beside_keys(server: &'static Durability, tx: &mut Tx) -> Re
 /// client sees the data, with where they stand in a history of replication, if that is known.
 pub async fn run(
     server: &'static Durability,
-    found: Found,
+    found: DataFiles,
     behind: impl FnOnce(Option<SavedHistory>) + Send + 'static,
 ) -> Result<(), String> {
     let (sender, mut receiver) = oneshot::channel();
@@ -148,13 +148,13 @@ pub async fn run(
 
 fn load(
     server: &'static Durability,
-    found: Found,
+    found: DataFiles,
     behind: impl FnOnce(Option<SavedHistory>),
 ) -> Result<(), String> {
     let loaded = match found {
-        Found::Snapshot(mut file, name) => load_snapshot(server, &mut *file, &name),
-        Found::Log(stock) => stock.load(server),
-        Found::ForeignLog(stock) => stock.read(server).map(|()| None),
+        DataFiles::Snapshot(mut file, name) => load_snapshot(server, &mut *file, &name),
+        DataFiles::Log(stock) => stock.load(server),
+        DataFiles::ForeignLog(stock) => stock.read(server).map(|()| None),
     };
     let history = loaded.inspect_err(|line| server.log.write_last(line))?;
     if server.gates.shutdown_request.is_asked() {
@@ -167,7 +167,7 @@ fn load(
     aof::apply_config(server).inspect_err(|line| server.log.write_last(line))?;
     behind(history);
     server.gates.loading.end();
-    if server.aof.phase() == aof::Phase::Starting {
+    if server.aof.phase() == aof::AofState::Starting {
         aof::begin_rewrite(server);
     }
     Ok(())

@@ -302,7 +302,7 @@ impl Receiver {
         if let Err(why) = aof::restart(self.server) {
             log_warning!(self.server.log, "{why}");
         }
-        if self.server.aof.phase() == aof::Phase::Starting {
+        if self.server.aof.phase() == aof::AofState::Starting {
             aof::begin_rewrite(self.server);
         }
     }

@@ -17,7 +17,7 @@ use persist::storage::{Claim, Claimed, File, OpenMode, Storage, write_all};
 use proto::OwnedArgs;
 
 use super::{ReceiveMode, ReceiveReport, SnapshotOrigin, SnapshotReceiver};
-use crate::aof::{Phase, flush};
+use crate::aof::{AofState, flush};
 use crate::durability::Durability;
 use crate::save::SaveMode;
 use crate::testing::items::data_of;
@@ -368,7 +368,7 @@ fn the_log_begins_anew_behind_the_load() {
         let rig = Rig::on(start(&disk).unwrap(), disk.clone(), mode);
         rig.push(&sent, &mut Random::from_seed(5));
         assert!(matches!(rig.finish(), ReceiveReport::Loaded(_)));
-        await_end("a log", || rig.server.aof.phase() == Phase::On);
+        await_end("a log", || rig.server.aof.phase() == AofState::On);
         let stream = encoded(&["SET behind 1"]);
         rig.server.journal.append_stream(&stream, 3);
         assert!(flush(rig.server));

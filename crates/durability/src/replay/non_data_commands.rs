@@ -3,7 +3,7 @@
 //! Invariant: none of them needs a lock, or leaves anything behind in the data.
 
 use commands::Role;
-use engine::observe::pubsub::{Publication, Space};
+use engine::observe::pubsub::{PubSubType, Publication};
 use proto::Args;
 
 /// What such a command does.
@@ -12,7 +12,7 @@ pub(super) enum NonDataCommand<'a> {
     /// is, or brings scripts, which the stream has the effects of.
     Nothing,
     /// The command tells subscribers.
-    Message(Space, &'a [u8], &'a [u8]),
+    Message(PubSubType, &'a [u8], &'a [u8]),
 }
 
 impl<'a> NonDataCommand<'a> {
@@ -21,8 +21,8 @@ impl<'a> NonDataCommand<'a> {
     pub(super) fn of(role: Role, args: Args<'a>) -> Option<Self> {
         let space = match role {
             Role::Ping | Role::Replconf | Role::Script => return Some(Self::Nothing),
-            Role::Publish => Space::Global,
-            Role::ShardPublish => Space::Shard,
+            Role::Publish => PubSubType::Global,
+            Role::ShardPublish => PubSubType::Shard,
             _ => return None,
         };
         let (channel, message) = (args.get(1)?, args.get(2)?);
@@ -31,6 +31,6 @@ impl<'a> NonDataCommand<'a> {
 }
 
 /// A message as a unit publishes it.
-pub(super) fn publication(space: Space, channel: &[u8], message: &[u8]) -> Publication {
+pub(super) fn publication(space: PubSubType, channel: &[u8], message: &[u8]) -> Publication {
     Publication { space, channel: channel.into(), message: message.into() }
 }

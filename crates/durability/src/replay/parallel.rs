@@ -17,7 +17,7 @@ use keyspace::{Acquisition, HeldLocks, Location, Tx};
 use proto::Output;
 
 use super::partitioner::{Task, share_of};
-use super::read_ahead::Stopped;
+use super::read_ahead::ReplayStop;
 use super::replayer::{Replayer, options};
 use super::stream::{StreamSource, StreamThread};
 use crate::durability::Durability;
@@ -30,8 +30,8 @@ const QUEUE_LEN: usize = 2;
 const GROUP: usize = 16;
 
 /// What is said where a thread ended that should not have; the log says why it did.
-fn stopped() -> Stopped {
-    Stopped::Alone("a thread that loads has ended".to_owned())
+fn stopped() -> ReplayStop {
+    ReplayStop::Alone("a thread that loads has ended".to_owned())
 }
 
 /// Whose units are run.
@@ -70,7 +70,7 @@ struct ShareTasks {
 /// A thread that runs shares.
 struct ShareThread {
     tasks: SyncSender<ShareTasks>,
-    reports: Receiver<Result<(), Stopped>>,
+    reports: Receiver<Result<(), ReplayStop>>,
     /// Segments that were handed over and are not known to be done.
     underway: usize,
     /// Those that are done, beyond what all members have done.
@@ -104,7 +104,7 @@ impl ShareThreads {
         shares: Vec<Vec<Task>>,
         bytes: &Arc<Vec<u8>>,
         grant: Option<Acquisition>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ReplayStop> {
         let count = self.members.len();
         let split = |grant| HeldLocks::split(grant, count, |it| share_of(it, count));
         let mut locks = grant.map(split).unwrap_or_default().into_iter();
@@ -117,7 +117,7 @@ impl ShareThreads {
     }
 
     /// How many more segments all have done since that was asked.
-    pub(super) fn take_done(&mut self) -> Result<usize, Stopped> {
+    pub(super) fn take_done(&mut self) -> Result<usize, ReplayStop> {
         for member in &mut self.members {
             while member.underway > 0
                 && let Ok(report) = member.reports.try_recv()
@@ -131,7 +131,7 @@ impl ShareThreads {
     }
 
     /// Waits until all is done, also where some of it failed: then nobody is at work any more.
-    pub(crate) fn wait(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn wait(&mut self) -> Result<(), ReplayStop> {
         let mut result = Ok(());
         for member in &mut self.members {
             while member.underway > 0 {
@@ -145,7 +145,7 @@ impl ShareThreads {
 
 impl ShareThread {
     /// A thread has done a segment, or could not.
-    fn take_report(&mut self, report: Result<(), Stopped>) -> Result<(), Stopped> {
+    fn take_report(&mut self, report: Result<(), ReplayStop>) -> Result<(), ReplayStop> {
         self.underway -= 1;
         self.ahead += 1;
         report
@@ -174,7 +174,7 @@ impl Share {
         Self { server, lane, mode }
     }
 
-    fn run_all(&self, queue: &Receiver<ShareTasks>, reporter: &Sender<Result<(), Stopped>>) {
+    fn run_all(&self, queue: &Receiver<ShareTasks>, reporter: &Sender<Result<(), ReplayStop>>) {
         let mut out = Output::new();
         for mut tasks in queue {
             let result = self.run(&mut tasks, &mut out);
@@ -187,7 +187,7 @@ impl Share {
         }
     }
 
-    fn run(&self, tasks: &mut ShareTasks, out: &mut Output) -> Result<(), Stopped> {
+    fn run(&self, tasks: &mut ShareTasks, out: &mut Output) -> Result<(), ReplayStop> {
         let keyspace = self.server.keyspace;
         let ShareTasks { tasks, bytes, locks } = tasks;
         for group in tasks.chunks(GROUP) {
@@ -209,7 +209,7 @@ impl Share {
         bytes: &[u8],
         locks: &mut Option<HeldLocks>,
         out: &mut Output,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ReplayStop> {
         match &self.mode {
             RunMode::Log(now) => group.iter().try_for_each(|task| self.run_one(task, *now, out)),
             RunMode::Stream(stream) => {
@@ -226,7 +226,7 @@ impl Share {
 
     /// Runs a unit of a log under the locks of its keys, which are of this share: only threads that
     /// look after partitions have one of them for a moment.
-    fn run_one(&self, task: &Task, now: UnixMillis, out: &mut Output) -> Result<(), Stopped> {
+    fn run_one(&self, task: &Task, now: UnixMillis, out: &mut Output) -> Result<(), ReplayStop> {
         let mut grant = Acquisition::of_partitions(self.server.keyspace, task.partitions.clone());
         while !grant.attempt() {
             std::thread::yield_now();

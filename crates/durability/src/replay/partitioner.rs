@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use commands::arguments::database;
-use commands::{Flags, Plan, Role};
+use commands::{Flags, LockPlan, Role};
 use engine::execute::Resolved;
 use engine::table::command_table::Run;
 use keyspace::{PartitionIndex, PartitionSet};
@@ -85,7 +85,7 @@ pub(crate) struct Partitioner {
 }
 
 /// What a command touches.
-enum Reach {
+enum ConflictClass {
     /// Nothing but the state for the next command.
     State,
     /// Keys of one share.
@@ -95,7 +95,7 @@ enum Reach {
     Anything,
 }
 
-impl Reach {
+impl ConflictClass {
     /// What two touch together.
     fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -122,7 +122,8 @@ impl Partitioner {
     /// Adds the next unit.
     pub(crate) fn add(&mut self, unit: Unit) {
         let Unit { commands, offset, end, .. } = unit;
-        let (state, mut partitions, mut reach) = (self.state, PartitionSet::new(), Reach::State);
+        let (state, mut partitions, mut reach) =
+            (self.state, PartitionSet::new(), ConflictClass::State);
         let mut first = None;
         for command in &commands {
             let args = command.as_args();
@@ -148,21 +149,22 @@ impl Partitioner {
         (commands, Range { start: offset, end }): (TaskCommands, Range<u64>),
         state: ReplayState,
         resolved: Option<Resolved>,
-        (reach, partitions): (Reach, PartitionSet),
+        (reach, partitions): (ConflictClass, PartitionSet),
     ) {
         let is_large = end - offset > LARGE;
-        let (needs_world, selects) = (matches!(reach, Reach::Anything), self.state.database);
+        let (needs_world, selects) =
+            (matches!(reach, ConflictClass::Anything), self.state.database);
         let task =
             Task { commands, offset, end, state, resolved, partitions, needs_world, selects };
         match reach {
-            Reach::State => {}
-            Reach::Share(share) if self.shares > 1 && !is_large => {
+            ConflictClass::State => {}
+            ConflictClass::Share(share) if self.shares > 1 && !is_large => {
                 self.apart.push((share, task));
                 if self.apart.len() == APART_MAX {
                     self.decide();
                 }
             }
-            Reach::Share(_) | Reach::Several | Reach::Anything => {
+            ConflictClass::Share(_) | ConflictClass::Several | ConflictClass::Anything => {
                 self.decide();
                 self.together.push(task);
             }
@@ -210,46 +212,46 @@ impl Partitioner {
         args: Args<'_>,
         resolved: Option<Resolved>,
         partitions: &mut PartitionSet,
-    ) -> Reach {
+    ) -> ConflictClass {
         match EntryNote::of(args) {
             Some(EntryNote::Flags(flags)) => {
                 self.state.flags = flags;
-                return Reach::State;
+                return ConflictClass::State;
             }
             Some(EntryNote::Sticks(key, _)) => {
                 let partition = self.server.keyspace.locate(key).partition();
                 partitions.push(partition);
-                return Reach::Share(share_of(partition, self.shares));
+                return ConflictClass::Share(share_of(partition, self.shares));
             }
             // Told in its place among the units that its slots are of.
-            Some(EntryNote::CopiedSlots(_)) => return Reach::Several,
+            Some(EntryNote::CopiedSlots(_)) => return ConflictClass::Several,
             None => {}
         }
         self.state.flags = 0;
         // What is no command is refused where it is run.
-        let Some(Resolved { entry, location }) = resolved else { return Reach::Anything };
+        let Some(Resolved { entry, location }) = resolved else { return ConflictClass::Anything };
         let (spec, keyspace) = (entry.spec, self.server.keyspace);
         match NonDataCommand::of(spec.role, args) {
-            Some(NonDataCommand::Nothing) => return Reach::State,
-            Some(NonDataCommand::Message(..)) => return Reach::Several,
+            Some(NonDataCommand::Nothing) => return ConflictClass::State,
+            Some(NonDataCommand::Message(..)) => return ConflictClass::Several,
             None => {}
         }
         if !spec.arity.admits(args.len()) {
-            return Reach::Anything;
+            return ConflictClass::Anything;
         }
         if spec.role == Role::Select {
             let Ok(database) = database(&args[1], keyspace.database_count()) else {
-                return Reach::Anything;
+                return ConflictClass::Anything;
             };
             self.state.database = database;
-            return Reach::State;
+            return ConflictClass::State;
         }
         let goes_on = [Flags::TOUCHES_ARBITRARY_KEYS, Flags::BLOCKING, Flags::USES_FIELDSET];
         let is_bound = matches!(entry.run, Run::Data(_))
-            && spec.plan == Plan::Keys
+            && spec.plan == LockPlan::Keys
             && !goes_on.into_iter().any(|flag| spec.flags.has(flag));
         if !is_bound {
-            return Reach::Anything;
+            return ConflictClass::Anything;
         }
         let before = partitions.len();
         match location {
@@ -260,15 +262,15 @@ impl Partitioner {
                 });
                 // Key counts that lie are refused where the command is run.
                 if visited.is_err() {
-                    return Reach::Anything;
+                    return ConflictClass::Anything;
                 }
             }
         }
         let mut shares = partitions[before..].iter().map(|&it| share_of(it, self.shares));
         match shares.next() {
-            Some(first) if shares.all(|share| share == first) => Reach::Share(first),
-            Some(_) => Reach::Several,
-            None => Reach::Anything,
+            Some(first) if shares.all(|share| share == first) => ConflictClass::Share(first),
+            Some(_) => ConflictClass::Several,
+            None => ConflictClass::Anything,
         }
     }
 }

@@ -15,7 +15,7 @@ use proto::Output;
 
 use super::parallel::{Running, ShareThreads};
 use super::partitioner::{Segment, Task};
-use super::read_ahead::Stopped;
+use super::read_ahead::ReplayStop;
 use super::replayer::Replayer;
 use crate::durability::Durability;
 
@@ -65,7 +65,7 @@ impl<'r> Pipeline<'r> {
     }
 
     /// Runs the next segments, behind which this position is.
-    pub(crate) fn run(&mut self, segments: Vec<Segment>, end: u64) -> Result<(), Stopped> {
+    pub(crate) fn run(&mut self, segments: Vec<Segment>, end: u64) -> Result<(), ReplayStop> {
         for segment in segments {
             match segment {
                 Segment::Serial(tasks) => self.run_serial(&tasks)?,
@@ -81,18 +81,18 @@ impl<'r> Pipeline<'r> {
     }
 
     /// Waits until all is applied, and says so.
-    pub(crate) fn wait_applied(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn wait_applied(&mut self) -> Result<(), ReplayStop> {
         self.threads.as_mut().map_or(Ok(()), ShareThreads::wait)?;
         self.note_done()
     }
 
     /// The same at the end; the transaction that was given, if one was.
-    pub(crate) fn finish(mut self) -> Result<Option<Tx>, Stopped> {
+    pub(crate) fn finish(mut self) -> Result<Option<Tx>, ReplayStop> {
         self.wait_applied()?;
         Ok(self.replayer.filter(|_| self.is_held).map(Replayer::into_transaction))
     }
 
-    fn run_serial(&mut self, tasks: &[Task]) -> Result<(), Stopped> {
+    fn run_serial(&mut self, tasks: &[Task]) -> Result<(), ReplayStop> {
         self.wait_applied()?;
         for tasks in tasks.chunks(REPORT_EACH) {
             let begin = || Replayer::begin(self.server, self.now);
@@ -103,7 +103,7 @@ impl<'r> Pipeline<'r> {
         Ok(())
     }
 
-    fn run_parallel(&mut self, shares: Vec<Vec<Task>>) -> Result<(), Stopped> {
+    fn run_parallel(&mut self, shares: Vec<Vec<Task>>) -> Result<(), ReplayStop> {
         debug_assert!(!self.is_held, "one share is serial");
         self.replayer = None;
         let threads = match self.threads.take() {
@@ -111,7 +111,7 @@ impl<'r> Pipeline<'r> {
             None => {
                 let threads =
                     ShareThreads::spawn(self.server, self.shares, &Running::Log(self.now));
-                threads.map_err(|error| Stopped::Alone(plain(&error)))?
+                threads.map_err(|error| ReplayStop::Alone(plain(&error)))?
             }
         };
         let end = shares.iter().map(|tasks| end_of(tasks)).max().unwrap_or(0);
@@ -121,7 +121,7 @@ impl<'r> Pipeline<'r> {
     }
 
     /// Looks what the threads have done.
-    fn note_done(&mut self) -> Result<(), Stopped> {
+    fn note_done(&mut self) -> Result<(), ReplayStop> {
         let done = self.threads.as_mut().map_or(Ok(0), ShareThreads::take_done)?;
         if let Some(end) = self.in_flight.drain(..done).next_back() {
             (self.report)(end);

@@ -37,7 +37,7 @@ pub(crate) struct SourceEnd<S> {
 
 /// Why not all was done.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum ReplayStop {
     /// The log cannot be of ours or theirs.
     Malformed(String),
     /// A command of it was answered with an error.
@@ -106,8 +106,8 @@ impl Drop for RunGuard<'_> {
 pub(crate) fn run_each<S: UnitSource>(
     source: S,
     partitioner: Partitioner,
-    mut run: impl FnMut(Vec<Segment>, u64) -> Result<(), Stopped>,
-) -> Result<SourceEnd<S>, Stopped> {
+    mut run: impl FnMut(Vec<Segment>, u64) -> Result<(), ReplayStop>,
+) -> Result<SourceEnd<S>, ReplayStop> {
     let in_flight = InFlight::default();
     let source = Mutex::new(Some((source, partitioner)));
     let take = || source.lock().expect("nobody panics in it").take().expect("one thread reads");
@@ -133,8 +133,8 @@ pub(crate) fn run_each<S: UnitSource>(
 /// The same, piece by piece.
 fn run_alone<S: UnitSource>(
     source: (S, Partitioner),
-    mut run: impl FnMut(Vec<Segment>, u64) -> Result<(), Stopped>,
-) -> Result<SourceEnd<S>, Stopped> {
+    mut run: impl FnMut(Vec<Segment>, u64) -> Result<(), ReplayStop>,
+) -> Result<SourceEnd<S>, ReplayStop> {
     let mut result = Ok(());
     let read = read(source, |piece| {
         result = run(piece.segments, piece.end);
@@ -186,7 +186,7 @@ mod tests {
     use super::super::partitioner::TaskCommands;
     use super::thread;
     use super::{
-        AHEAD, InFlight, PIECE, Partitioner, RunGuard, Segment, Stopped, run_alone, run_each,
+        AHEAD, InFlight, PIECE, Partitioner, ReplayStop, RunGuard, Segment, run_alone, run_each,
     };
     use crate::testing::durability;
 
@@ -252,7 +252,7 @@ mod tests {
             ((UnitReader::new(&mut *file), Partitioner::new(durability(), 1)), 0);
         let stopped = run_alone(source, |_, _| {
             count += 1;
-            if count < 3 { Ok(()) } else { Err(Stopped::Alone("enough".to_owned())) }
+            if count < 3 { Ok(()) } else { Err(ReplayStop::Alone("enough".to_owned())) }
         });
         assert!(stopped.is_err());
         assert_eq!(count, 3, "nothing is run behind what failed");
@@ -282,9 +282,9 @@ mod tests {
         let reader = UnitReader::new(&mut *file);
         let stopped = run_each(reader, Partitioner::new(durability(), 1), |_, _| {
             count += 1;
-            if count < 3 { Ok(()) } else { Err(Stopped::Alone("enough".to_owned())) }
+            if count < 3 { Ok(()) } else { Err(ReplayStop::Alone("enough".to_owned())) }
         });
-        assert!(matches!(stopped, Err(Stopped::Alone(why)) if why == "enough"));
+        assert!(matches!(stopped, Err(ReplayStop::Alone(why)) if why == "enough"));
         assert_eq!(count, 3);
     }
 }

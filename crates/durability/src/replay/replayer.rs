@@ -26,10 +26,10 @@ use proto::{Args, Limits, Output, OwnedArgs, Progress, Reply, Resp};
 
 use super::non_data_commands::{NonDataCommand, publication};
 use super::partitioner::{Task, TaskCommands};
-use super::read_ahead::Stopped;
+use super::read_ahead::ReplayStop;
 use super::stream::StreamThread;
 use super::stream_errors::{UnitErrors, UnitPlace};
-use crate::aof::Phase;
+use crate::aof::AofState;
 use crate::durability::Durability;
 
 /// Runs commands again.
@@ -102,7 +102,7 @@ impl<'s> Replayer<'s> {
         grant: Acquisition,
         out: &mut Output,
         with_locks: impl FnOnce(&[u8]),
-    ) -> Result<Applied, Stopped> {
+    ) -> Result<Applied, ReplayStop> {
         let options = options(stream.lane, stream.now.get());
         let tx = Tx::begin(grant, TxOptions { unrecorded: true, ..options });
         let plain = Self::with(server, tx, std::mem::take(out));
@@ -119,7 +119,7 @@ impl<'s> Replayer<'s> {
             let databases = [task.state.database, task.selects];
             let offsets = task.offset..task.end;
             let place = UnitPlace { offsets, piece: bytes, databases, commands };
-            ran = ran.and_then(|()| errors.report(stream, &place).map_err(Stopped::Panicked));
+            ran = ran.and_then(|()| errors.report(stream, &place).map_err(ReplayStop::Panicked));
             if ran.is_ok() {
                 with_locks(taken);
             }
@@ -138,8 +138,8 @@ impl<'s> Replayer<'s> {
         (task, bytes): (&Task, &[u8]),
         locks: &mut HeldLocks,
         out: &mut Output,
-    ) -> Result<(), Stopped> {
-        let alone = || Stopped::Alone("a unit cannot be run beside others".to_owned());
+    ) -> Result<(), ReplayStop> {
+        let alone = || ReplayStop::Alone("a unit cannot be run beside others".to_owned());
         let grant = locks.lend(&task.partitions).ok_or_else(alone)?;
         match Self::apply(server, stream, (task, bytes), grant, out, |_| ())? {
             Applied::Done(grant) => {
@@ -162,7 +162,7 @@ impl<'s> Replayer<'s> {
 
     /// Runs the commands of a unit, which came in these bytes if it lies in any. The error says
     /// where and why that cannot be.
-    pub(crate) fn run(&mut self, task: &Task, bytes: &[u8]) -> Result<(), Stopped> {
+    pub(crate) fn run(&mut self, task: &Task, bytes: &[u8]) -> Result<(), ReplayStop> {
         self.unit.tx.switch_database(task.state.database);
         self.flags = task.state.flags;
         let mut resolved = task.resolved;
@@ -178,15 +178,19 @@ impl<'s> Replayer<'s> {
         };
         let told = |why| format!("at offset {}: {why}", task.offset);
         ran.map_err(|stopped| match stopped {
-            Stopped::Malformed(why) => Stopped::Malformed(told(why)),
-            Stopped::Refused(why) => Stopped::Refused(told(why)),
+            ReplayStop::Malformed(why) => ReplayStop::Malformed(told(why)),
+            ReplayStop::Refused(why) => ReplayStop::Refused(told(why)),
             other => other,
         })
     }
 
     /// Runs a transaction of a stream. As where a client sends it, nothing of it is run if one of
     /// its commands is none; `may_be_odd` says whether one may be.
-    fn run_transaction(&mut self, commands: &[OwnedArgs], may_be_odd: bool) -> Result<(), Stopped> {
+    fn run_transaction(
+        &mut self,
+        commands: &[OwnedArgs],
+        may_be_odd: bool,
+    ) -> Result<(), ReplayStop> {
         self.is_transaction = true;
         let all = || commands.iter().map(OwnedArgs::as_args).enumerate();
         for (index, args) in all().filter(|_| may_be_odd) {
@@ -213,8 +217,8 @@ impl<'s> Replayer<'s> {
     }
 
     /// Runs the command that these bytes are.
-    fn run_within(&mut self, bytes: &[u8], resolved: Option<Resolved>) -> Result<(), Stopped> {
-        let unread = || Stopped::Malformed("a command that cannot be read".to_owned());
+    fn run_within(&mut self, bytes: &[u8], resolved: Option<Resolved>) -> Result<(), ReplayStop> {
+        let unread = || ReplayStop::Malformed("a command that cannot be read".to_owned());
         let stream = self.stream.ok_or_else(unread)?;
         let mut parser = stream.parser.borrow_mut();
         parser.reset();
@@ -230,7 +234,7 @@ impl<'s> Replayer<'s> {
         args: Args<'_>,
         resolved: Option<Resolved>,
         index: usize,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ReplayStop> {
         if let Some(note) = EntryNote::of(args) {
             self.take_note(&note);
             return Ok(());
@@ -252,7 +256,7 @@ impl<'s> Replayer<'s> {
                 self.refuse_not_replayable(&reason, args, index);
                 return Ok(());
             }
-            Err(reason) => return Err(Stopped::Malformed(reason.text(args))),
+            Err(reason) => return Err(ReplayStop::Malformed(reason.text(args))),
         };
         if let Some(location) = location.filter(|_| entry.has_first_key) {
             self.unit.tx.hint(&args[1], location);
@@ -322,11 +326,11 @@ impl<'s> Replayer<'s> {
 
     /// A command was answered with an error, so what it did where it was written is not there.
     #[cold]
-    fn handle_error(&mut self, entry: &CommandEntry, index: usize) -> Result<(), Stopped> {
+    fn handle_error(&mut self, entry: &CommandEntry, index: usize) -> Result<(), ReplayStop> {
         if self.stream.is_some() {
             let name = if self.is_transaction { "exec" } else { &entry.full_name };
             self.errors.note(index, name, self.out.front());
-            if matches!(entry.run, Run::Unit) && self.server.aof.phase() != Phase::Off {
+            if matches!(entry.run, Run::Unit) && self.server.aof.phase() != AofState::Off {
                 // What a script did before it failed the log lacks until it has a new base.
                 self.server.aof.rewrite.schedule();
             }
@@ -335,7 +339,7 @@ impl<'s> Replayer<'s> {
         let (answer, name) = (text(self.out.front()), &entry.full_name);
         let answer = answer.trim_end();
         if self.server.config.get(AOF_LOAD_ERRORS) == AofLoadErrors::Refuse {
-            return Err(Stopped::Refused(format!("'{name}' is answered with '{answer}'")));
+            return Err(ReplayStop::Refused(format!("'{name}' is answered with '{answer}'")));
         }
         self.server.aof.note_passed_over();
         log_warning!(

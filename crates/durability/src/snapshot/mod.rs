@@ -31,7 +31,7 @@ use chunks::{ChunkOutput, chunk_channel, in_order};
 use config::settings::RDB_KEY_SAVE_DELAY;
 use encode::{Encoder, PartitionHold};
 use engine::runtime::background::{self, BackgroundAccess};
-use engine::runtime::cores::Duty;
+use engine::runtime::cores::ThreadRole;
 use engine::runtime::failpoint;
 use engine::runtime::panics::contain;
 use engine::runtime::version;
@@ -117,12 +117,12 @@ enum Aborted {
     /// Writing commands waited for it, and nothing was written.
     TooSlow,
     /// The snapshot has no cut.
-    Uncut(Uncut),
+    CutFailure(CutFailure),
 }
 
 /// Why a snapshot has no cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uncut {
+pub enum CutFailure {
     /// Others held keys for longer than its client is kept waiting.
     Busy,
     /// Since the snapshot was begun a load has begun: what is there is a part of the data.
@@ -191,7 +191,7 @@ impl Snapshot {
         let take = |work: &Mutex<Option<_>>| work.lock().expect("no one panics here").take();
         let run = move || {
             let Some((target, done)) = take(&taken) else { return };
-            server.threads.cores.apply_affinity(snapshot.duty());
+            server.threads.cores.apply_affinity(snapshot.thread_role());
             let result = contain(|| snapshot.run(target, None));
             done(result.unwrap_or_else(|_| Err(BUG.to_owned())));
         };
@@ -204,10 +204,10 @@ impl Snapshot {
         Err(why)
     }
 
-    fn duty(&self) -> Duty {
+    fn thread_role(&self) -> ThreadRole {
         match self.purpose {
-            SnapshotPurpose::Base(_) => Duty::Rewriting,
-            SnapshotPurpose::Save | SnapshotPurpose::Sync(_) => Duty::Saving,
+            SnapshotPurpose::Base(_) => ThreadRole::Rewriting,
+            SnapshotPurpose::Save | SnapshotPurpose::Sync(_) => ThreadRole::Saving,
         }
     }
 
@@ -229,13 +229,13 @@ impl Snapshot {
 
     /// Whether nobody wanted it any more, or it came at a wrong time: its end is no failure.
     pub(crate) fn is_cancelled(&self) -> bool {
-        matches!(self.given_up.get(), Some(Aborted::Unwanted | Aborted::Uncut(_)))
+        matches!(self.given_up.get(), Some(Aborted::Unwanted | Aborted::CutFailure(_)))
     }
 
     /// Why the snapshot has no cut, if that is so.
-    pub(crate) fn uncut(&self) -> Option<Uncut> {
+    pub(crate) fn uncut(&self) -> Option<CutFailure> {
         match self.given_up.get() {
-            Some(Aborted::Uncut(why)) => Some(*why),
+            Some(Aborted::CutFailure(why)) => Some(*why),
             _ => None,
         }
     }
@@ -263,10 +263,10 @@ impl Snapshot {
         match self.given_up.get() {
             None => Ok(()),
             Some(Aborted::Unwanted) => Err("The snapshot was cancelled".to_owned()),
-            Some(Aborted::Uncut(Uncut::Busy)) => {
+            Some(Aborted::CutFailure(CutFailure::Busy)) => {
                 Err("The snapshot was given up, as a long command holds keys".to_owned())
             }
-            Some(Aborted::Uncut(Uncut::Loading)) => {
+            Some(Aborted::CutFailure(CutFailure::Loading)) => {
                 Err("The snapshot was given up, as data are being loaded".to_owned())
             }
             Some(Aborted::TooSlow) => {
@@ -355,12 +355,12 @@ impl Snapshot {
         let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
         if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {
             // A snapshot that was given up already stays so.
-            self.abort(Aborted::Uncut(Uncut::Busy));
+            self.abort(Aborted::CutFailure(CutFailure::Busy));
             self.check()?;
         }
         // The beginning of a snapshot has asked that, but a full sync may have had the world first.
         if server.gates.loading.is_on() {
-            self.abort(Aborted::Uncut(Uncut::Loading));
+            self.abort(Aborted::CutFailure(CutFailure::Loading));
             self.check()?;
         }
         let stopped_at = keyspace.stopped_since();

@@ -114,7 +114,7 @@ const WRONG_PASSWORD: Refusal =
 
 /// A client that logs in.
 #[derive(Clone, Copy)]
-pub struct Login<'a> {
+pub struct LoginAttempt<'a> {
     /// Where the login was tried, for ACL LOG: at top level, in MULTI or in a script.
     pub context: Context,
     /// The command, as the client wrote it.
@@ -126,7 +126,11 @@ pub struct Login<'a> {
 }
 
 /// The user of this name, if this is its password; another password is noted in ACL LOG.
-pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<User>, Refusal> {
+pub fn verify(
+    server: &Shared,
+    client: &Client,
+    login: LoginAttempt<'_>,
+) -> Result<Arc<User>, Refusal> {
     let describe = || describe(server, client, server.keyspace.clock().now_ms());
     verify_from(server, client.peer, login, describe)
 }
@@ -136,10 +140,10 @@ pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<
 pub fn verify_from(
     server: &Shared,
     peer: Peer,
-    login: Login<'_>,
+    login: LoginAttempt<'_>,
     describe: impl FnOnce() -> String,
 ) -> Result<Arc<User>, Refusal> {
-    let Login { context, word: object, name: user, password } = login;
+    let LoginAttempt { context, word: object, name: user, password } = login;
     server.access.users.authenticate(user, password).ok_or_else(|| {
         let clock = server.keyspace.clock();
         server.access.auth_failures.note_failure(peer, clock.monotonic_us());

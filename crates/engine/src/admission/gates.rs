@@ -41,7 +41,7 @@ pub(crate) const MASTERDOWN: Refusal = Refusal::error(
 );
 
 /// Whether a command may run.
-pub enum Verdict {
+pub enum GateVerdict {
     /// The command runs now.
     Admitted,
     /// The client gets this error.
@@ -58,7 +58,7 @@ pub(crate) fn admit<'a>(
     entry: &CommandEntry,
     args: Args<'_>,
     known: impl FnOnce() -> &'a [Location],
-) -> Verdict {
+) -> GateVerdict {
     ask(lane, session, entry, args, known, acl_check::refuse)
 }
 
@@ -94,7 +94,7 @@ fn ask<'a>(
     args: Args<'_>,
     known: impl FnOnce() -> &'a [Location],
     acl_check_of: AclCheck,
-) -> Verdict {
+) -> GateVerdict {
     let request = GateRequest { lane, session, entry, args, has_begun: false };
     verdict(pass(request, known, acl_check_of))
 }
@@ -129,7 +129,7 @@ fn pass_with_data(
 ) -> GateResult {
     let lane = request.lane;
     oom(request, effective, room, declared)?;
-    misconf_noreplicas_readonly(request, effective, declared)?;
+    write_refusals(request, effective, declared)?;
     subscriber(request)?;
     stale_data(request)?;
     loading(request)?;
@@ -248,7 +248,7 @@ fn busy_script(GateRequest { lane, entry, .. }: GateRequest<'_>) -> GateResult {
 /// A disk that fails, too few replicas, a primary that alone may write here: what keeps everybody
 /// from writing (`limits::write_refusals`).
 #[inline]
-fn misconf_noreplicas_readonly(
+fn write_refusals(
     GateRequest { lane, entry, .. }: GateRequest<'_>,
     effective: Flags,
     declared: impl FnOnce() -> Flags,
@@ -333,11 +333,11 @@ fn pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> GateResult {
 }
 
 #[inline]
-fn verdict(passed: GateResult) -> Verdict {
+fn verdict(passed: GateResult) -> GateVerdict {
     match passed {
-        Ok(()) => Verdict::Admitted,
-        Err(GateError::Refusal(refusal)) => Verdict::Refused(refusal),
-        Err(GateError::Wait(suspension)) => Verdict::Postponed(suspension),
+        Ok(()) => GateVerdict::Admitted,
+        Err(GateError::Refusal(refusal)) => GateVerdict::Refused(refusal),
+        Err(GateError::Wait(suspension)) => GateVerdict::Postponed(suspension),
     }
 }
 
@@ -352,16 +352,16 @@ pub(crate) fn admit_foreign(
     room: impl FnOnce() -> usize,
     deny: impl FnOnce() -> Option<Refusal>,
     elsewhere: impl FnOnce(&SlotMap) -> Option<Refusal>,
-) -> Verdict {
+) -> GateVerdict {
     if !session.may_do_everything()
         && let Some(refusal) = deny()
     {
-        return Verdict::Refused(refusal);
+        return GateVerdict::Refused(refusal);
     }
     if lane.shared.gates.routing.is_on()
         && let Some(refusal) = elsewhere(&lane.refreshed_routes())
     {
-        return Verdict::Refused(refusal);
+        return GateVerdict::Refused(refusal);
     }
     let (args, flags) = (Args::default(), entry.spec.flags);
     let request = GateRequest { lane, session, entry, args, has_begun };
@@ -496,7 +496,7 @@ pub(crate) fn admits_batched(
     let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
     if !is_alike || !session.may_do_everything() || lane.shared.gates.routing.is_on() {
         let verdict = ask(lane, session, entry, args, || known, acl_check::is_denied_quietly);
-        return matches!(verdict, Verdict::Admitted);
+        return matches!(verdict, GateVerdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
     let room = || budget::room_for(flags, args);

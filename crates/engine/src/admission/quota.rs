@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use acl::Database;
 use base::quote::quote;
-use commands::{Flags, Plan};
+use commands::{Flags, LockPlan};
 use config::QuotaLimit;
 use keyspace::Refusal;
 
@@ -146,7 +146,7 @@ pub(crate) fn refuse_memory_for(
         return Some(memory_refusal(server, request.database));
     }
     // Databases that are exchanged, or emptied, as a whole take no more than before.
-    if request.entry.spec.plan == Plan::World {
+    if request.entry.spec.plan == LockPlan::World {
         return None;
     }
     let touched = databases(server, request);

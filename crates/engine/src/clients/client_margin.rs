@@ -11,14 +11,14 @@ pub(crate) const LARGE: u64 = 64 * 1024;
 
 /// What is known between two looks at all clients.
 #[derive(Default)]
-pub(crate) struct Margin {
+pub(crate) struct ClientMemoryMargin {
     /// By how much large clients have grown since the last look.
     grown: AtomicI64,
     /// What was left then.
     left: AtomicI64,
 }
 
-impl Margin {
+impl ClientMemoryMargin {
     /// Large clients have grown, or have shrunk; whether that may be too much.
     pub(crate) fn record(&self, change: i64) -> bool {
         let grown = self.grown.fetch_add(change, Ordering::Relaxed) + change;
@@ -39,11 +39,11 @@ impl Margin {
 
 #[cfg(test)]
 mod tests {
-    use super::{LARGE, Margin};
+    use super::{ClientMemoryMargin, LARGE};
 
     #[test]
     fn all_are_looked_at_once_what_was_left_is_outgrown() {
-        let margin = Margin::default();
+        let margin = ClientMemoryMargin::default();
         let large = LARGE.cast_signed();
         assert!(margin.record(large), "nothing is known");
         margin.begin();

@@ -149,14 +149,14 @@ pub struct ClientNames {
     /// What the client watches with: few have that, and they have a name as a rule.
     watch: Option<Arc<Watch>>,
     /// What the client takes beside its buffers, as long as it keeps them.
-    pub(crate) holdings: Holdings,
+    pub(crate) held_memory: HeldMemory,
     /// What stands for it in the queues of the keys it waits for, or stood there last.
     waiter: Weak<Waiter>,
 }
 
 /// What others keep for a client, in bytes.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Holdings {
+pub(crate) struct HeldMemory {
     /// The keys that it watches.
     pub(crate) watched: usize,
     /// Its channels and patterns.
@@ -167,7 +167,7 @@ pub(crate) struct Holdings {
     pub(crate) fieldsets: usize,
 }
 
-impl Holdings {
+impl HeldMemory {
     /// All of them.
     pub(crate) fn bytes(self) -> usize {
         self.watched + self.subscriptions + self.prefixes + self.fieldsets
@@ -297,7 +297,7 @@ pub mod client_flags {
     /// The client was blocked when the server became a replica.
     pub const DEMOTED: u32 = 1 << 17;
     /// The client has not logged in.
-    pub const STRANGER: u32 = 1 << 19;
+    pub const UNAUTHENTICATED: u32 = 1 << 19;
     /// The client reads from replicas of a cluster.
     pub const READONLY: u32 = 1 << 20;
 }
@@ -534,7 +534,7 @@ impl Client {
             self.live.watched.store(keys, Ordering::Relaxed);
             let mut names = self.names();
             names.watch = watch.cloned();
-            names.holdings.watched = bytes;
+            names.held_memory.watched = bytes;
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use commands::Plan;
+use commands::LockPlan;
 use proto::{Args, Output, OwnedArgs};
 
 use crate::clients::mailbox::PendingWakes;
@@ -18,7 +18,7 @@ use crate::observe::hot_key_sketch::SampledRequest;
 use crate::observe::monitor;
 use crate::observe::stats::row_of_applier;
 use crate::runtime::counters::add;
-use crate::session::{BookedElsewhere, Executed, Session, Step, Suspension};
+use crate::session::{BookedElsewhere, ExecutedCommand, Session, Step, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 
@@ -53,7 +53,7 @@ pub(crate) fn charge_foreign(
 ) {
     let (micros, server) = (note_time(lane, entry), lane.shared);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
-    bill(lane, session, extent, reply_bytes, micros);
+    charge_accounts(lane, session, extent, reply_bytes, micros);
     let is_remarkable = server.observed.command_log.is_remarkable(extent, micros, reply_bytes);
     let is_noted = server.observed.hot_keys.is_tracking() || lane.is_sample_next();
     if is_remarkable || is_noted || server.pushes.monitors.any() {
@@ -82,7 +82,7 @@ pub(crate) fn charge_step(lane: &Lane, session: &Session, step: &mut Step, charg
 
 /// Notes what a command took that waits now, and tells monitors.
 #[cold]
-fn note_wait(lane: &Lane, session: &Session, ran: &mut Executed) {
+fn note_wait(lane: &Lane, session: &Session, ran: &mut ExecutedCommand) {
     ran.micros = note_time(lane, ran.entry);
     feed_monitors(lane, session, session.database, ran.entry, ran.args.as_args());
 }
@@ -101,7 +101,7 @@ fn note_time(lane: &Lane, entry: &CommandEntry) -> u64 {
 /// Notes a command that held its locks for long; what held the world is noted with the stop.
 #[cold]
 fn note_hold(server: &Shared, entry: &CommandEntry, micros: u64) {
-    if matches!(entry.run, Run::Data(_)) && entry.spec.plan != Plan::World {
+    if matches!(entry.run, Run::Data(_)) && entry.spec.plan != LockPlan::World {
         server.keyspace.stall_stats().note_hold(micros);
     }
 }
@@ -111,7 +111,7 @@ fn note_hold(server: &Shared, entry: &CommandEntry, micros: u64) {
 pub fn account_request(lane: &Lane, session: &Session, execution: Execution<'_>) {
     account(lane, session, execution);
     let Execution { args, micros, reply_bytes, .. } = execution;
-    bill(lane, session, args.extent(), reply_bytes, micros);
+    charge_accounts(lane, session, args.extent(), reply_bytes, micros);
 }
 
 /// Accounts for a command of a session: a request, or a part of one.
@@ -168,7 +168,13 @@ fn note<'c>(
 /// Charges the accounts of its user and its database what a request took: once for each that a
 /// client sent, whatever runs in it.
 #[inline]
-fn bill(lane: &Lane, session: &Session, request_bytes: usize, reply_bytes: u64, micros: u64) {
+fn charge_accounts(
+    lane: &Lane,
+    session: &Session,
+    request_bytes: usize,
+    reply_bytes: u64,
+    micros: u64,
+) {
     if lane.shared.gates.quotas.is_accounting_on() {
         bill_request(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
     }
@@ -181,7 +187,7 @@ fn bill_request(lane: &Lane, session: &Session, usage: &Usage) {
     let (bytes_out, cpu) = (bytes_out.saturating_sub(reply_bytes), cpu.saturating_sub(micros));
     let rest = [requests, bytes_in, bytes_out, cpu];
     let database = began_in.unwrap_or(session.database);
-    bill_accounts(lane, session, database, (usage, &rest));
+    charge_accounts_now(lane, session, database, (usage, &rest));
 }
 
 /// Charges accounts for a request that is queued for EXEC and will run in this database: its words
@@ -195,7 +201,7 @@ pub(crate) fn bill_queued(
 ) {
     if lane.shared.gates.quotas.is_accounting_on() {
         let usage = [1, request_bytes as u64, reply_bytes as u64, 0];
-        bill_accounts(lane, session, database, (&usage, &usage));
+        charge_accounts_now(lane, session, database, (&usage, &usage));
     }
 }
 
@@ -212,7 +218,7 @@ pub(crate) fn bill_part(lane: &Lane, session: &Session, database: usize, usage: 
 
 /// Charges a user's account and a database's what each of them is to have.
 #[cold]
-fn bill_accounts(
+fn charge_accounts_now(
     lane: &Lane,
     session: &Session,
     database: usize,

@@ -18,10 +18,10 @@ use proto::{Args, Output, OwnedArgs, Reply};
 
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Signal;
-use crate::commit::handler::{self, Ended, HandlerCall};
+use crate::commit::handler::{self, AttemptEnd, HandlerCall};
 use crate::commit::publish;
 use crate::commit::served_request::ServedRequest;
-use crate::journal::{CommandEffects, Seen};
+use crate::journal::{CommandEffects, ReplyLsn};
 use crate::lane::Lane;
 use crate::observe::stats;
 use crate::runtime::failpoint;
@@ -249,15 +249,15 @@ fn run_request(
     let served = ServedRequest { server, client: Some(client.id), entry, args };
     let mut run = |tx: &mut Tx| served.serve(|| handler::attempt(tx, output, &mut call));
     match if tx.serves_within_budget() { run(tx) } else { tx.without_budget(run) } {
-        Ended::Replied => Ok(Some(None)),
-        Ended::Wait(wait) => {
+        AttemptEnd::Replied => Ok(Some(None)),
+        AttemptEnd::Wait(wait) => {
             // Its other keys may have an earlier time.
             blocked.again.fetch_min(wait.again.unwrap_or(NEVER), Ordering::Relaxed);
             Ok(None)
         }
-        Ended::Widen => Err(Refusal::Widen),
-        Ended::Failed(refusal) => Ok(Some(Some(stats::code(line_of(&refusal)).to_owned()))),
-        Ended::Heavy => Err(Refusal::Heavy),
+        AttemptEnd::Widen => Err(Refusal::Widen),
+        AttemptEnd::Failed(refusal) => Ok(Some(Some(stats::code(line_of(&refusal)).to_owned()))),
+        AttemptEnd::Heavy => Err(Refusal::Heavy),
     }
 }
 
@@ -317,13 +317,13 @@ impl Services {
     }
 
     /// Hands the replies over; the transaction that made them was committed at `seen`.
-    pub(crate) fn hand_over(self, server: &Shared, seen: Seen) {
+    pub(crate) fn hand_over(self, server: &Shared, seen: ReplyLsn) {
         for service in &self.done {
             server.notify(&self.wakes, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
             let Service { waiter, request, effects, output, answer, error, .. } = service;
-            let seen = Seen { is_own: seen.is_own && effects.changes() > 0, ..seen };
+            let seen = ReplyLsn { is_own: seen.is_own && effects.changes() > 0, ..seen };
             error.iter().for_each(|code| server.observed.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {

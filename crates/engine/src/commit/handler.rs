@@ -13,7 +13,7 @@ use proto::{Args, Output, Reply, Resp};
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish::commit;
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::session::WaitingCommand;
 use crate::shared::{Shared, write_refusal};
 use crate::table::command_table::CommandEntry;
@@ -50,7 +50,7 @@ impl CommandBody for HandlerCall<'_> {
 }
 
 /// How an attempt ended, before anything of it is final.
-pub(crate) enum Ended {
+pub(crate) enum AttemptEnd {
     Replied,
     /// An error was replied, which counts once it is final.
     Failed(Refusal),
@@ -65,18 +65,18 @@ pub(crate) enum Ended {
 /// Has a command do what it does, within whatever transaction. Where that ends in nothing to tell
 /// yet, nothing is told.
 #[inline]
-pub(crate) fn attempt(tx: &mut Tx, out: &mut Output, body: &mut impl CommandBody) -> Ended {
+pub(crate) fn attempt(tx: &mut Tx, out: &mut Output, body: &mut impl CommandBody) -> AttemptEnd {
     let mark = out.mark();
-    let Err(refusal) = body.run(tx, out) else { return Ended::Replied };
+    let Err(refusal) = body.run(tx, out) else { return AttemptEnd::Replied };
     out.truncate(mark);
     let is_lost = refusal == Refusal::Widen && !tx.may_widen();
     match if is_lost { UNDECLARED_KEY } else { refusal } {
-        Refusal::Heavy => Ended::Heavy,
-        Refusal::Widen => Ended::Widen,
-        Refusal::Wait(wait) => Ended::Wait(wait),
+        Refusal::Heavy => AttemptEnd::Heavy,
+        Refusal::Widen => AttemptEnd::Widen,
+        Refusal::Wait(wait) => AttemptEnd::Wait(wait),
         refusal => {
             body.refuse(&refusal, out);
-            Ended::Failed(refusal)
+            AttemptEnd::Failed(refusal)
         }
     }
 }
@@ -91,24 +91,24 @@ pub(crate) fn run(
     args: Args<'_>,
     out: &mut Output,
     body: &mut impl CommandBody,
-) -> Outcome {
+) -> HandlerOutcome {
     let mark = out.mark();
     let begun = if tx.serves_within_budget() { tx.mark() } else { None };
     let ended = attempt(tx, out, body);
     match ended {
-        Ended::Widen => return Outcome::Widen,
-        Ended::Heavy => {
+        AttemptEnd::Widen => return HandlerOutcome::Widen,
+        AttemptEnd::Heavy => {
             if tx.is_touched() {
                 // What was over was removed: a change of its own, before the locks may go.
                 let removed = |tx: &mut Tx| commit(server, wakes, tx, Args::default());
                 if tx.without_budget(removed).is_err() {
-                    return Outcome::Widen;
+                    return HandlerOutcome::Widen;
                 }
                 tx.renew();
             }
-            return Outcome::Heavy;
+            return HandlerOutcome::Heavy;
         }
-        Ended::Replied | Ended::Failed(_) | Ended::Wait(_) => {}
+        AttemptEnd::Replied | AttemptEnd::Failed(_) | AttemptEnd::Wait(_) => {}
     }
     let seen = match commit(server, wakes, tx, args) {
         Ok(seen) => seen,
@@ -116,24 +116,24 @@ pub(crate) fn run(
             out.truncate(mark);
             if let (Refusal::Heavy, Some(begun)) = (refusal, begun) {
                 tx.return_to(begun);
-                return Outcome::Heavy;
+                return HandlerOutcome::Heavy;
             }
-            return Outcome::Widen;
+            return HandlerOutcome::Widen;
         }
     };
     match ended {
-        Ended::Failed(refusal) => {
+        AttemptEnd::Failed(refusal) => {
             server.count_refusal(&refusal);
-            Outcome::Failed(seen)
+            HandlerOutcome::Failed(seen)
         }
-        Ended::Wait(wait) => Outcome::Wait(wait),
-        _ => Outcome::Replied(seen),
+        AttemptEnd::Wait(wait) => HandlerOutcome::Wait(wait),
+        _ => HandlerOutcome::Replied(seen),
     }
 }
 
 /// Everything needed to run a data command, on whatever thread.
 #[derive(Clone, Copy)]
-pub(crate) struct Work {
+pub(crate) struct HandlerWork {
     pub(crate) server: &'static Shared,
     pub(crate) entry: &'static CommandEntry,
     pub(crate) handler: Handler,
@@ -143,11 +143,11 @@ pub(crate) struct Work {
 }
 
 /// How a handler's run ended.
-pub(crate) enum Outcome {
+pub(crate) enum HandlerOutcome {
     /// The command replied and was committed; the reply waits for this LSN.
-    Replied(Seen),
+    Replied(ReplyLsn),
     /// The command replied an error; nothing but expired keys was committed.
-    Failed(Seen),
+    Failed(ReplyLsn),
     /// The command is too much for a worker; nothing was changed.
     Heavy,
     /// The command needs more locks.
@@ -156,7 +156,7 @@ pub(crate) enum Outcome {
     Wait(Box<Wait>),
 }
 
-impl Work {
+impl HandlerWork {
     /// Runs the handler and commits what it did; the caller then drops the transaction.
     #[inline]
     pub(crate) fn run(
@@ -165,11 +165,11 @@ impl Work {
         args: Args<'_>,
         out: &mut Output,
         wakes: &PendingWakes,
-    ) -> Outcome {
+    ) -> HandlerOutcome {
         let Self { server, entry, handler, resp, reader } = self;
         let outcome = run(server, wakes, tx, args, out, &mut HandlerCall { handler, args, resp });
         if let Some(reader) = reader
-            && !matches!(outcome, Outcome::Heavy | Outcome::Widen)
+            && !matches!(outcome, HandlerOutcome::Heavy | HandlerOutcome::Widen)
         {
             server.remember(reader, entry.spec, args);
         }
@@ -189,7 +189,7 @@ mod tests {
     use keyspace::{Acquisition, PartitionSet, Tx, TxOptions};
     use proto::{Output, OwnedArgs, Resp};
 
-    use super::{Ended, HandlerCall, attempt};
+    use super::{AttemptEnd, HandlerCall, attempt};
     use crate::table::command_table::Run;
     use crate::testing;
 
@@ -217,10 +217,10 @@ mod tests {
                 let handler = handler(words[0]);
                 let ended = attempt(&mut tx, &mut out, &mut HandlerCall { handler, args, resp });
                 if undoable {
-                    assert!(matches!(ended, Ended::Widen), "{words:?} begins again");
+                    assert!(matches!(ended, AttemptEnd::Widen), "{words:?} begins again");
                     continue;
                 }
-                assert!(matches!(ended, Ended::Failed(_)), "{words:?} is refused");
+                assert!(matches!(ended, AttemptEnd::Failed(_)), "{words:?} is refused");
                 assert!(out.front().starts_with(b"-ERR The command uses a key"));
                 assert!(!tx.is_touched(), "{words:?} changed nothing");
             }

@@ -12,10 +12,10 @@ use proto::Args;
 
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::blocking;
-use crate::journal::{self, CommandEffects, Journal, Seen};
+use crate::journal::{self, CommandEffects, Journal, ReplyLsn};
 use crate::observe::tracking::{PendingInvalidations, UnitRead};
 use crate::runtime::failpoint;
-use crate::runtime::panics::Unbroken;
+use crate::runtime::panics::AbortOnPanic;
 use crate::runtime::record_batch::RecordBatch;
 use crate::shared::Shared;
 
@@ -30,7 +30,7 @@ pub fn commit(
     wakes: &PendingWakes,
     tx: &mut Tx,
     args: Args<'_>,
-) -> Result<Seen, Refusal> {
+) -> Result<ReplyLsn, Refusal> {
     tx.finish_command();
     if tx.has_ready() || tx.has_modified() {
         let effects = tx.take_effects();
@@ -58,9 +58,9 @@ pub(crate) fn count_changes(server: &Shared, tx: &mut Tx, changes: u64) {
 
 /// Tells the journal of a transaction of one command.
 #[inline]
-pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'_>) -> Seen {
+pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'_>) -> ReplyLsn {
     if !tx.effects().is_recorded() {
-        return Seen::default();
+        return ReplyLsn::default();
     }
     let command = CommandEffects { effects: tx.effects(), database: tx.database(), args };
     let record = journal::record(&[command]);
@@ -73,21 +73,21 @@ pub(crate) fn append_own(
     wakes: &PendingWakes,
     tx: &mut Tx,
     record: &[u8],
-) -> Option<Seen> {
+) -> Option<ReplyLsn> {
     Some(append(&server.journal, &wakes.records, tx, record))
 }
 
 #[cold]
-fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) -> Seen {
+fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) -> ReplyLsn {
     if record.is_empty() {
-        return Seen::of_others(tx.observed_lsn());
+        return ReplyLsn::of_others(tx.observed_lsn());
     }
-    let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
-    let lsn = journal.append_in(batch, record, tx.take_demand());
+    let unbroken = AbortOnPanic::begin(tx.keyspace(), HALF_TOLD);
+    let lsn = journal.append_in(batch, record, tx.take_feature_level());
     tx.stamp_lsn(lsn);
     unbroken.end();
     // Whatever else it saw was written before.
-    Seen::own(lsn)
+    ReplyLsn::own(lsn)
 }
 
 /// As `commit`, with one record for several commands, whose effects were taken as each of them
@@ -100,19 +100,19 @@ pub(crate) fn commit_unit(
     (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
     readings: &[UnitRead],
     notify: impl FnOnce(),
-    append: impl FnOnce(&mut Tx, &[u8]) -> Option<Seen>,
-) -> Result<Seen, Refusal> {
+    append: impl FnOnce(&mut Tx, &[u8]) -> Option<ReplyLsn>,
+) -> Result<ReplyLsn, Refusal> {
     let services = blocking::serve(server, tx)?;
-    let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
+    let unbroken = AbortOnPanic::begin(tx.keyspace(), HALF_TOLD);
     count_changes(server, tx, changes + services.changes());
     // Where others write the journal, waiters that were served have seen what those wrote.
     let mut seen = match services.is_empty() {
-        true => Seen::default(),
-        false => Seen::of_others(tx.observed_lsn()),
+        true => ReplyLsn::default(),
+        false => ReplyLsn::of_others(tx.observed_lsn()),
     };
     if !tx.effects().is_recorded() {
         // Where a primary's stream is passed on it follows.
-        server.journal.note_demand(tx.take_demand());
+        server.journal.note_feature_level(tx.take_feature_level());
     } else {
         let mut commands = own;
         commands.extend(services.commands());

@@ -5,7 +5,7 @@
 //! the keys and values, so that a word is taken for another by one of the two if by any.
 
 use base::Random;
-use commands::{Flags, Handler, Plan};
+use commands::{Flags, Handler, LockPlan};
 use keyspace::{Acquisition, Tx, TxOptions};
 use proto::{Output, OwnedArgs, Resp};
 
@@ -44,7 +44,7 @@ fn a_handler_touches_the_keys_that_the_table_finds_and_no_others() {
         let spec = entry.spec;
         // What has no arguments names no key.
         let has_none = spec.arity.as_integer() == entry.full_name.split('|').count() as i64;
-        let has_all = spec.plan != Plan::Keys;
+        let has_all = spec.plan != LockPlan::Keys;
         if has_none || has_all || spec.flags.has(Flags::USES_FIELDSET) {
             continue;
         }

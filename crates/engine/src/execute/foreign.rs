@@ -14,15 +14,15 @@ use proto::{Args, Output, OwnedArgs};
 use smallvec::SmallVec;
 
 use super::locks::{self, Granted, PREFETCHED_MAX};
-use crate::admission::gates::{self, Verdict};
+use crate::admission::gates::{self, GateVerdict};
 use crate::commit::accounting::{charge_foreign, charge_step};
-use crate::commit::handler::{self, CommandBody, Outcome};
+use crate::commit::handler::{self, CommandBody, HandlerOutcome};
 use crate::commit::served_request::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::slot_map::{SlotMap, SlotQuery, TRYAGAIN};
 use crate::runtime::failpoint;
 use crate::session::{
-    Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
+    LockWaitEnd, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
 };
 use crate::table::command_table::CommandEntry;
 use crate::table::flag_set::FlagSet;
@@ -83,7 +83,7 @@ pub struct ForeignRequest<'a, B> {
 impl<B: ForeignBody> ForeignRequest<'_, B> {
     /// Runs the request on the data. `grant` is what came of its wait, if there was one.
     #[inline]
-    pub fn run(&mut self, grant: Option<Grant>) -> Step {
+    pub fn run(&mut self, grant: Option<LockWaitEnd>) -> Step {
         match grant {
             None => self.run_granted(None),
             Some(grant) => self.run_again(grant),
@@ -91,13 +91,13 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     }
 
     #[cold]
-    fn run_again(&mut self, grant: Grant) -> Step {
+    fn run_again(&mut self, grant: LockWaitEnd) -> Step {
         self.run_granted(Some(grant))
     }
 
     /// Inlined, so that most requests carry no locks along that they have not waited for.
     #[inline(always)]
-    fn run_granted(&mut self, grant: Option<Grant>) -> Step {
+    fn run_granted(&mut self, grant: Option<LockWaitEnd>) -> Step {
         let length = self.out.len();
         match self.enter(grant) {
             Ok(granted) => {
@@ -127,10 +127,10 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     /// Runs a part of a request in steps, with its locks if they came.
     pub fn run_part(&mut self, locks: Result<Acquisition, Refusal>) -> PartOutcome {
         let locks = match self.ask(true) {
-            Verdict::Refused(refusal) => Err(refusal),
+            GateVerdict::Refused(refusal) => Err(refusal),
             // Between two parts others have had the world: a pause may be answered.
-            Verdict::Postponed(_) if self.entry.may_write() => return PartOutcome::Postponed,
-            Verdict::Admitted | Verdict::Postponed(_) => locks,
+            GateVerdict::Postponed(_) if self.entry.may_write() => return PartOutcome::Postponed,
+            GateVerdict::Admitted | GateVerdict::Postponed(_) => locks,
         };
         match locks {
             Ok(acquisition) => {
@@ -151,14 +151,14 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     /// Asks whether it may run; the error is what comes instead. Inlined for the sake of the locks
     /// that pass through it.
     #[inline(always)]
-    fn enter(&mut self, grant: Option<Grant>) -> Result<Granted, Step> {
+    fn enter(&mut self, grant: Option<LockWaitEnd>) -> Result<Granted, Step> {
         let (lane, entry) = (self.lane, self.entry);
         self.session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
         let (verdict, granted) = locks::enter(lane, grant, || self.body.room(), || self.ask(false));
         match verdict {
-            Verdict::Admitted => Ok(granted),
-            Verdict::Postponed(suspension) => Err(Step::Postpone(suspension)),
-            Verdict::Refused(refusal) => {
+            GateVerdict::Admitted => Ok(granted),
+            GateVerdict::Postponed(suspension) => Err(Step::Postpone(suspension)),
+            GateVerdict::Refused(refusal) => {
                 lane.shared.observed.stats.rejected(lane.number, entry.id);
                 self.refuse(&refusal);
                 let _ = lane.tick();
@@ -168,7 +168,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     }
 
     #[inline]
-    fn ask(&self, has_begun: bool) -> Verdict {
+    fn ask(&self, has_begun: bool) -> GateVerdict {
         let (session, entry, body) = (&*self.session, self.entry, &*self.body);
         let deny = || body.deny(session, entry);
         let elsewhere = |routes: &SlotMap| self.refuse_route(routes);
@@ -277,17 +277,19 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let (args, out) = (Args::default(), &mut *self.out);
         let run = || handler::run(server, &lane.wakes, &mut tx, args, out, &mut body);
         let succeeded = match served.serve(run) {
-            Outcome::Replied(seen) => {
+            HandlerOutcome::Replied(seen) => {
                 self.session.note_reply(self.entry, seen);
                 true
             }
-            Outcome::Failed(seen) => {
-                self.session.note_seen(seen);
+            HandlerOutcome::Failed(seen) => {
+                self.session.note_reply_lsn(seen);
                 server.observed.stats.failed(lane.number, self.entry.id);
                 false
             }
-            Outcome::Widen => return Err(tx.widen(round.number)),
-            Outcome::Heavy | Outcome::Wait(_) => unreachable!("no front has such requests"),
+            HandlerOutcome::Widen => return Err(tx.widen(round.number)),
+            HandlerOutcome::Heavy | HandlerOutcome::Wait(_) => {
+                unreachable!("no front has such requests")
+            }
         };
         drop(tx);
         self.body.finish(lane);

@@ -23,7 +23,7 @@ use super::{Executor, is_heavy_request};
 use crate::admission::gates;
 use crate::admission::redirection::slot_access;
 use crate::commit::accounting::charge;
-use crate::commit::handler::{Outcome, Work};
+use crate::commit::handler::{HandlerOutcome, HandlerWork};
 use crate::commit::served_request::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::budget;
@@ -166,16 +166,19 @@ impl<'a> LockBatch<'a> {
         let (BatchedRequest { args, entry, location }, length) = (*request, out.len());
         tx.renew();
         tx.hint(&args[1], location);
-        let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
+        let work =
+            HandlerWork { server: lane.shared, entry, handler, resp: session.resp, reader: None };
         let client = Some(session.client.id);
         let served = ServedRequest { server: lane.shared, client, entry, args };
         match served.serve(|| work.run(tx, args, out, &lane.wakes)) {
-            Outcome::Replied(seen) => session.note_reply(entry, seen),
-            Outcome::Failed(seen) => {
-                session.note_seen(seen);
+            HandlerOutcome::Replied(seen) => session.note_reply(entry, seen),
+            HandlerOutcome::Failed(seen) => {
+                session.note_reply_lsn(seen);
                 lane.shared.observed.stats.failed(lane.number, entry.id);
             }
-            Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,
+            HandlerOutcome::Heavy | HandlerOutcome::Widen | HandlerOutcome::Wait(_) => {
+                return false;
+            }
         }
         session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
         charge(lane, session, entry, args, out, length);

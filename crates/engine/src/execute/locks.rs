@@ -5,10 +5,10 @@
 
 use keyspace::{Acquisition, BUSY};
 
-use crate::admission::gates::Verdict;
+use crate::admission::gates::GateVerdict;
 use crate::lane::Lane;
 use crate::reclaim::evict;
-use crate::session::{Grant, Parked, RequestAttempt, Step, Suspension};
+use crate::session::{LockWaitEnd, Parked, RequestAttempt, Step, Suspension};
 use crate::table::flag_set::FlagSet;
 
 /// The locks of a request, if they have come.
@@ -23,21 +23,21 @@ pub(super) const PREFETCHED_MAX: usize = 64;
 #[inline(always)]
 pub(super) fn enter(
     lane: &Lane,
-    grant: Option<Grant>,
+    grant: Option<LockWaitEnd>,
     room: impl FnOnce() -> usize,
-    admit: impl FnOnce() -> Verdict,
-) -> (Verdict, Granted) {
+    admit: impl FnOnce() -> GateVerdict,
+) -> (GateVerdict, Granted) {
     let granted = match grant {
         None => {
             evict::prepare(lane, room);
             None
         }
-        Some(Grant::Busy) => return (Verdict::Refused(BUSY), None),
+        Some(LockWaitEnd::Busy) => return (GateVerdict::Refused(BUSY), None),
         // Rights, a pause or a load may have come while it waited: then the locks go back.
-        Some(Grant::Locks(acquisition, round)) => Some((acquisition, round)),
+        Some(LockWaitEnd::Locks(acquisition, round)) => Some((acquisition, round)),
     };
     let verdict = admit();
-    let is_admitted = matches!(verdict, Verdict::Admitted);
+    let is_admitted = matches!(verdict, GateVerdict::Admitted);
     (verdict, granted.filter(|_| is_admitted))
 }
 

@@ -16,17 +16,17 @@ use tokio::sync::oneshot;
 use crate::admission::gates;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
-use crate::commit::handler::{Outcome, Work};
+use crate::commit::handler::{HandlerOutcome, HandlerWork};
 use crate::commit::served_request::ServedRequest;
 use crate::execute;
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::failpoint;
 use crate::session::Waiting;
 use crate::session::fieldsets::with_fields;
 use crate::session::{AclSubject, Request};
-use crate::session::{AfterOffload, Executed, OffloadResult, Suspension};
+use crate::session::{AfterOffload, ExecutedCommand, OffloadResult, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 use crate::transaction::control_plane::ControlWork;
@@ -35,7 +35,7 @@ mod program;
 mod read_phase;
 
 pub(crate) use program::{GuardedProgram, OffloadedProgram};
-pub(crate) use read_phase::{ReadPhase, Unlocked};
+pub(crate) use read_phase::{ReadPhase, UnlockedCommand};
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
@@ -55,7 +55,7 @@ pub struct ControlCall {
 }
 
 /// A transaction that moves here, with what it holds beside its locks.
-pub(crate) struct Transaction {
+pub(crate) struct OffloadedTransaction {
     /// None if it has the world.
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) running: RunningGuard,
@@ -70,13 +70,13 @@ pub(crate) struct Transaction {
 }
 
 /// A command that leaves its worker.
-pub(crate) enum Leaving {
+pub(crate) enum OffloadedCommand {
     /// With its locks.
-    Transaction(Transaction),
+    OffloadedTransaction(OffloadedTransaction),
     /// With copies of what its keys hold.
     ReadPhase(ReadPhase),
     /// With nothing yet.
-    Unlocked(Unlocked),
+    UnlockedCommand(UnlockedCommand),
 }
 
 /// Why something does not begin again.
@@ -93,16 +93,16 @@ impl From<Refusal> for NotReadmitted {
     }
 }
 
-impl Transaction {
+impl OffloadedTransaction {
     /// Runs the command, which began on a worker.
-    fn run(mut self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
+    fn run(mut self, lane: usize, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
         self.tx.forget_command(&CommandStart::default());
         self.tx.move_to_heavy(lane);
         self.execute(args, work)
     }
 
     /// Runs the command, as often as it needs more locks.
-    fn execute(self, args: OwnedArgs, work: Work) -> OffloadResult {
+    fn execute(self, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
         let Self { mut pass, mut running, mut tx, client, subject, routed, fields } = self;
         let mut output = Output::new();
@@ -112,7 +112,7 @@ impl Transaction {
         let (server, subject) = (work.server, subject.as_ref());
         let gates = gates::Readmission::of_command(server, subject, request, Some(routed));
         let (mut failed, mut seen, mut waits, wakes) =
-            (false, Seen::default(), None, PendingWakes::default());
+            (false, ReplyLsn::default(), None, PendingWakes::default());
         let entry = work.entry;
         let imported = fields.map(|fields| with_fields(&fields, args.as_args()));
         let words = imported.as_ref().unwrap_or(&args).as_args();
@@ -124,12 +124,12 @@ impl Transaction {
             }
             let run = || work.run(&mut tx, words, &mut output, &wakes);
             match served.serve(run) {
-                Outcome::Replied(shown) => seen = shown,
-                Outcome::Failed(shown) => (failed, seen) = (true, shown),
-                Outcome::Wait(wait) => {
+                HandlerOutcome::Replied(shown) => seen = shown,
+                HandlerOutcome::Failed(shown) => (failed, seen) = (true, shown),
+                HandlerOutcome::Wait(wait) => {
                     waits = Some(Waiting::begin(&mut tx, &client, work.waiting(), *wait));
                 }
-                Outcome::Widen => {
+                HandlerOutcome::Widen => {
                     match again(tx, round, &mut pass, &mut running, &gates, || true) {
                         Ok(widened) => {
                             tx = widened;
@@ -147,7 +147,7 @@ impl Transaction {
                         }
                     }
                 }
-                Outcome::Heavy => unreachable!("heavy threads carry any load"),
+                HandlerOutcome::Heavy => unreachable!("heavy threads carry any load"),
             }
             drop(tx);
             break;
@@ -158,7 +158,7 @@ impl Transaction {
         // What a reply needs no lock for is begun here, off the worker.
         output.pull(FIRST_PIECE);
         let (entry, micros) = (work.entry, watch.micros());
-        let ran = Executed { entry, args, micros, failed, program: None };
+        let ran = ExecutedCommand { entry, args, micros, failed, program: None };
         let then = waits.map_or(AfterOffload::Nothing, AfterOffload::Waits);
         OffloadResult { output, seen, ran, then }
     }
@@ -261,16 +261,18 @@ impl Background {
     /// Runs a command here, for a session that waits for what comes of it.
     pub(crate) fn run_command(
         &self,
-        leaving: Leaving,
+        leaving: OffloadedCommand,
         args: OwnedArgs,
-        work: Work,
+        work: HandlerWork,
         sender: oneshot::Sender<OffloadResult>,
     ) {
         self.transact(move |lane| {
             let done = match leaving {
-                Leaving::Transaction(transaction) => transaction.run(lane, args, work),
-                Leaving::ReadPhase(reading) => reading.run(lane, args, work),
-                Leaving::Unlocked(unlocked) => unlocked.run(lane, args, work),
+                OffloadedCommand::OffloadedTransaction(transaction) => {
+                    transaction.run(lane, args, work)
+                }
+                OffloadedCommand::ReadPhase(reading) => reading.run(lane, args, work),
+                OffloadedCommand::UnlockedCommand(unlocked) => unlocked.run(lane, args, work),
             };
             // A session that is gone needs no reply.
             let _ = sender.send(done);
@@ -331,10 +333,11 @@ impl Background {
                 output = Output::new();
                 server.refuse(&refusal, &mut Reply::new(&mut output, resp));
             }
-            let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
+            let ran =
+                ExecutedCommand { entry, args, micros: watch.micros(), failed, program: None };
             // The command made its changes by transactions of its own: all of them are seen.
             let is_own = entry.may_write() || entry.spec.flags.has(Flags::MAY_REPLICATE);
-            let seen = Seen { lsn: server.journal.end(), is_own };
+            let seen = ReplyLsn { lsn: server.journal.end(), is_own };
             let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });
         };
         (job, receiver)

@@ -10,14 +10,14 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use commands::{Flags, Handler, Plan};
+use commands::{Flags, Handler, LockPlan};
 use keyspace::{HeavyPass, PartitionSet, Tx, TxOptions};
 use proto::{ArgSpans, Args, OwnedArgs};
 use tokio::sync::oneshot;
 
 use super::CommandExecution;
-use crate::commit::handler::Work;
-use crate::execute::offload::{Leaving, ReadPhase, Transaction, Unlocked};
+use crate::commit::handler::HandlerWork;
+use crate::execute::offload::{OffloadedCommand, OffloadedTransaction, ReadPhase, UnlockedCommand};
 use crate::session::{OffloadResult, Suspension};
 use crate::session::{RequestAttempt, Step, tx_options};
 
@@ -40,7 +40,7 @@ impl CommandExecution<'_> {
     pub(super) fn hand_over(
         &self,
         mut tx: Tx,
-        work: Work,
+        work: HandlerWork,
         mut round: RequestAttempt,
         is_first: bool,
     ) -> Step {
@@ -69,8 +69,9 @@ impl CommandExecution<'_> {
         let subject = self.session.acl_subject_from_now(server);
         let fields = self.import.as_ref().map(|import| Arc::clone(&import.fields));
         let routed = self.lane.routed();
-        let transaction = Transaction { pass, running, tx, client, subject, routed, fields };
-        self.offload(Leaving::Transaction(transaction), work)
+        let transaction =
+            OffloadedTransaction { pass, running, tx, client, subject, routed, fields };
+        self.offload(OffloadedCommand::OffloadedTransaction(transaction), work)
     }
 
     /// Has a command of very many keys leave before they are looked for: that alone would take a
@@ -79,7 +80,7 @@ impl CommandExecution<'_> {
     #[cold]
     pub(super) fn offload_unlocked(&self, handler: Handler) -> Option<Step> {
         let spec = self.entry.spec;
-        if spec.plan != Plan::Keys || self.location.is_some() || !self.has_many_keys() {
+        if spec.plan != LockPlan::Keys || self.location.is_some() || !self.has_many_keys() {
             return None;
         }
         if self.lane.shared.gates.routing.is_on() && !self.lane.routes().open.is_empty() {
@@ -95,8 +96,8 @@ impl CommandExecution<'_> {
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(self.lane.shared);
         let routed = self.lane.routed();
-        let unlocked = Unlocked { pass, options, client, subject, routed };
-        Some(self.offload(Leaving::Unlocked(unlocked), self.work(handler)))
+        let unlocked = UnlockedCommand { pass, options, client, subject, routed };
+        Some(self.offload(OffloadedCommand::UnlockedCommand(unlocked), self.work(handler)))
     }
 
     fn has_many_keys(&self) -> bool {
@@ -107,7 +108,7 @@ impl CommandExecution<'_> {
     }
 
     /// Has the command leave, with the input of its session if the request is long.
-    fn offload(&self, leaving: Leaving, work: Work) -> Step {
+    fn offload(&self, leaving: OffloadedCommand, work: HandlerWork) -> Step {
         let (sender, receiver) = oneshot::channel();
         let sent = self.import.as_ref().map_or(self.args, |import| import.sent);
         if is_long(sent) && self.handover.holds(sent) {
@@ -128,9 +129,9 @@ impl CommandExecution<'_> {
     /// A transaction that computes without the locks of this one, if the command is of those that
     /// only read, or store what they compute. Not where its client caches what it reads: news of a
     /// change would come before the reply that it makes void.
-    fn read_phase(&self, tx: &Tx, work: Work, is_first: bool) -> Option<Tx> {
+    fn read_phase(&self, tx: &Tx, work: HandlerWork, is_first: bool) -> Option<Tx> {
         let spec = work.entry.spec;
-        if spec.plan != Plan::Keys
+        if spec.plan != LockPlan::Keys
             || self.session.is_told_of_changes()
             || !computes_apart(spec.flags)
         {
@@ -145,7 +146,7 @@ impl CommandExecution<'_> {
     }
 
     /// Gives the locks back and has the command go on without them.
-    fn read_apart(&self, tx: Tx, phase: Tx, mut pass: HeavyPass, work: Work) -> Step {
+    fn read_apart(&self, tx: Tx, phase: Tx, mut pass: HeavyPass, work: HandlerWork) -> Step {
         let (options, partitions) = (tx.options(), PartitionSet::from(tx.partitions()));
         // The locks go first, as the world may be granted right after the pass.
         drop(tx);
@@ -154,7 +155,7 @@ impl CommandExecution<'_> {
         let subject = self.session.acl_subject_from_now(work.server);
         let routed = self.lane.routed();
         let reading = ReadPhase { pass, phase, options, partitions, client, subject, routed };
-        self.offload(Leaving::ReadPhase(reading), work)
+        self.offload(OffloadedCommand::ReadPhase(reading), work)
     }
 }
 
@@ -168,8 +169,8 @@ pub struct InputHandover {
 
 /// A command that leaves as soon as its session has no use for the input any more.
 pub struct PendingOffload {
-    leaving: Leaving,
-    work: Work,
+    leaving: OffloadedCommand,
+    work: HandlerWork,
     /// Where its arguments lie in the input.
     places: ArgSpans,
     sender: oneshot::Sender<OffloadResult>,

@@ -12,7 +12,7 @@ use super::CommandExecution;
 use super::locks::Granted;
 use crate::admission::redirection::slot_access;
 use crate::execute::offload::OffloadedProgram;
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::lane::Lane;
 use crate::runtime::failpoint;
 use crate::session::LockSet;
@@ -227,7 +227,7 @@ pub(super) fn conclude(
     entry: &'static CommandEntry,
     args: Args<'_>,
     program: &mut dyn Program,
-    seen: Seen,
+    seen: ReplyLsn,
 ) {
     program.detach(session);
     session.note_reply(entry, seen);

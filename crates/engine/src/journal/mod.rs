@@ -25,7 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Waker;
 
 use base::time::Clock;
-use keyspace::{Demand, Lsn, Refusal};
+use keyspace::{FeatureLevel, Lsn, Refusal};
 use proto::args::encode_command;
 use replication::history::{SavedHistory, SecondId};
 use replication::ids::ReplicationId;
@@ -42,13 +42,13 @@ mod durability;
 pub mod journal_copy;
 mod primary_stream;
 mod record;
-mod seen;
+mod reply_lsn;
 pub mod snapshot_fence;
 
 pub use durability::{DurabilityLevel, LATE_US, ReaderId};
 pub use record::selection;
 pub(crate) use record::{CommandEffects, record, record_of_command};
-pub use seen::Seen;
+pub use reply_lsn::ReplyLsn;
 
 /// Takes records in order. Called with locks held: a reader may copy and queue, never wait. What it
 /// keeps has a bound: a reader that is behind keeps writers from beginning, or forgets.
@@ -69,7 +69,7 @@ pub trait JournalReader: Send {
     }
 
     /// The next record, of this length, stores what only a server that meets this can hold.
-    fn demands(&mut self, _: Demand, _len: usize) {}
+    fn requires(&mut self, _: FeatureLevel, _len: usize) {}
 
     /// What comes behind this LSN is of this history, or of none.
     fn set_history(&mut self, _: Lsn, _: Option<StreamHistory>) {}
@@ -137,7 +137,7 @@ struct Tail {
     /// The database that is selected here; another than the first behind a primary's stream only.
     database: usize,
     /// What the next record demands.
-    demand: Demand,
+    feature_level: FeatureLevel,
     /// Of which history of replication it is.
     history: Option<StreamHistory>,
     readers: Vec<Attached>,
@@ -299,21 +299,26 @@ impl Journal {
 
     /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
     /// Only a server that meets the demand can hold what the record stores.
-    pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8], demand: Demand) -> Lsn {
+    pub(crate) fn append_in(
+        &self,
+        batch: &RecordBatch,
+        record: &[u8],
+        feature_level: FeatureLevel,
+    ) -> Lsn {
         let mut tail = self.tail();
         if tail.follows {
             return self.append_local(&mut tail, record);
         }
-        tail.demand = tail.demand.max(demand);
+        tail.feature_level = tail.feature_level.max(feature_level);
         self.append_to(&mut tail, batch, record)
     }
 
     fn append_to(&self, tail: &mut Tail, batch: &RecordBatch, record: &[u8]) -> Lsn {
         tail.lsn += record.len() as u64;
-        let (lsn, demand) = (tail.lsn, std::mem::take(&mut tail.demand));
+        let (lsn, feature_level) = (tail.lsn, std::mem::take(&mut tail.feature_level));
         for attached in &mut tail.readers {
-            if demand != Demand::Nothing {
-                attached.reader.demands(demand, record.len());
+            if feature_level != FeatureLevel::Nothing {
+                attached.reader.requires(feature_level, record.len());
             }
             if attached.reader.record(lsn, record, batch.is_batching()) {
                 batch.note_pending();

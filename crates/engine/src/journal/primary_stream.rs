@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
-use keyspace::{Demand, Lsn};
+use keyspace::{FeatureLevel, Lsn};
 
 use super::{Journal, Tail, selection};
 use crate::runtime::record_batch::RecordBatch;
@@ -24,7 +24,7 @@ impl Journal {
     /// Behind a stream that had selected another database the first record turns back.
     pub fn set_follows(&self, follows: bool) {
         let mut tail = self.tail();
-        (tail.follows, tail.demand) = (follows, Demand::Nothing);
+        (tail.follows, tail.feature_level) = (follows, FeatureLevel::Nothing);
         self.show_writers(&tail);
         if !follows && tail.database != 0 {
             if !tail.readers.is_empty() {
@@ -44,11 +44,11 @@ impl Journal {
     }
 
     /// Says what a unit demands that was applied and is appended later.
-    pub(crate) fn note_demand(&self, demand: Demand) {
-        if demand != Demand::Nothing {
+    pub(crate) fn note_feature_level(&self, feature_level: FeatureLevel) {
+        if feature_level != FeatureLevel::Nothing {
             let mut tail = self.tail();
             if !tail.readers.is_empty() {
-                tail.demand = tail.demand.max(demand);
+                tail.feature_level = tail.feature_level.max(feature_level);
             }
         }
     }
@@ -73,10 +73,10 @@ impl Journal {
     pub fn append_kept(&self, unit: &[u8], kept: &[u8], database: usize) {
         let mut tail = self.tail();
         tail.lsn += unit.len() as u64;
-        let (lsn, demand) = (tail.lsn, std::mem::take(&mut tail.demand));
+        let (lsn, feature_level) = (tail.lsn, std::mem::take(&mut tail.feature_level));
         for attached in &mut tail.readers {
-            if demand != Demand::Nothing {
-                attached.reader.demands(demand, unit.len());
+            if feature_level != FeatureLevel::Nothing {
+                attached.reader.requires(feature_level, unit.len());
             }
             attached.reader.record_kept(lsn, unit, kept);
             self.await_written(attached);

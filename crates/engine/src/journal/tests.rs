@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use base::time::Clock;
 use keyspace::{
-    Acquisition, Demand, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions,
+    Acquisition, FeatureLevel, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions,
 };
 use proto::OwnedArgs;
 
@@ -325,7 +325,10 @@ fn a_follower_has_no_records_of_its_own() {
     journal.set_follows(true);
     // Each was decided before, and comes behind.
     assert_eq!(journal.append(b"a ping"), before);
-    assert_eq!(journal.append_in(&RecordBatch::default(), b"a write", Demand::Nothing), before);
+    assert_eq!(
+        journal.append_in(&RecordBatch::default(), b"a write", FeatureLevel::Nothing),
+        before
+    );
     journal.forward(&[b"PUBLISH", b"channel", b"message"]);
     assert_eq!(journal.end(), before);
     let streamed = journal.append_stream(b"stream", 0);

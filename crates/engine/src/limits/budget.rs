@@ -20,7 +20,7 @@ use super::log_buffers;
 use super::replica_role::ReplicaRole;
 use crate::runtime::lanes::READ_SIZE;
 use crate::runtime::stopwatch::Stopwatch;
-use crate::runtime::system_memory::{Resident, cgroup_limit, of_machine, resident};
+use crate::runtime::system_memory::{ResidentSet, cgroup_limit, of_machine, resident};
 use crate::runtime::write_gate::WriteGate;
 
 /// What a command is told that would take memory where none is left.
@@ -128,7 +128,7 @@ struct MemoryChecks {
     /// Whether what becomes free goes back at once.
     at_once: bool,
     /// The resident set as it was last read, and when.
-    resident: Option<(i64, Resident)>,
+    resident: Option<(i64, ResidentSet)>,
 }
 
 /// So many bytes that a round is about to free; others need not free them, too.
@@ -325,7 +325,7 @@ impl Budget {
             return None;
         }
         let counted = heap::used_exactly() + arena::slack();
-        let Resident { all, of_files } = checks.read_resident(now_us);
+        let ResidentSet { all, of_files } = checks.read_resident(now_us);
         let beyond = all.saturating_sub(of_files + counted);
         let at_startup = *checks.at_startup.get_or_insert_with(|| {
             self.startup.store(heap::used_exactly(), Ordering::Relaxed);
@@ -340,7 +340,7 @@ impl Budget {
 
     /// The resident set, as it was a tenth of a second ago at the latest; that of this moment where
     /// so many bytes are in use that it cannot be true any more.
-    pub fn resident(&self, now_us: i64, used: usize) -> Resident {
+    pub fn resident(&self, now_us: i64, used: usize) -> ResidentSet {
         let mut checks = self.checks();
         match checks.resident {
             Some((read_us, resident))
@@ -374,7 +374,7 @@ impl MemoryChecks {
     }
 
     /// The resident set of this moment.
-    fn read_resident(&mut self, now_us: i64) -> Resident {
+    fn read_resident(&mut self, now_us: i64) -> ResidentSet {
         let resident = resident();
         self.resident = Some((now_us, resident));
         resident

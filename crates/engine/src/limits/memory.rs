@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use base::time::UnixMillis;
 use keyspace::Keyspace;
 
-use crate::clients::client_margin::Margin;
+use crate::clients::client_margin::ClientMemoryMargin;
 use crate::limits::budget::Budget;
 use crate::limits::clock_renewal_state::ClockRenewal;
 use crate::limits::defrag_state::DefragState;
@@ -22,7 +22,7 @@ pub struct MemoryState {
     /// The most memory that was seen in use.
     pub peak: PeakMemory,
     /// What is known of the memory of all clients.
-    pub(crate) client_margin: Margin,
+    pub(crate) client_margin: ClientMemoryMargin,
     /// The state of active defragmentation.
     pub defrag: DefragState,
     pub(crate) clock_renewal: ClockRenewal,
@@ -44,7 +44,7 @@ impl MemoryState {
         Self {
             budget: Budget::default(),
             peak: PeakMemory::new(keyspace),
-            client_margin: Margin::default(),
+            client_margin: ClientMemoryMargin::default(),
             defrag: DefragState::default(),
             clock_renewal: ClockRenewal::default(),
             active_expiry: AtomicBool::new(true),

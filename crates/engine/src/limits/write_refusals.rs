@@ -1,7 +1,7 @@
 //! Why commands that write are refused, for every client: a disk on which data cannot be kept, too
 //! few replicas, or a primary that alone may write here.
 //!
-//! A new reason is one constant and one line in `judge`; the code that knows of it sets it and
+//! A new reason is one constant and one line in `refusal_for_reasons`; the code that knows of it sets it and
 //! takes it back. The gates, EXEC under its locks, what scripts call, what begins a second time and
 //! memcached's requests all ask here.
 //!
@@ -116,13 +116,18 @@ impl ActiveRefusals {
     pub(crate) fn refuse(self, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
         match self.0 {
             0 => None,
-            reasons => judge(reasons, journal, flags, role),
+            reasons => refusal_for_reasons(reasons, journal, flags, role),
         }
     }
 }
 
 #[cold]
-fn judge(reasons: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
+fn refusal_for_reasons(
+    reasons: u32,
+    journal: &Journal,
+    flags: Flags,
+    role: Role,
+) -> Option<Refusal> {
     if !flags.has(Flags::WRITE) && role != Role::Ping {
         return None;
     }

@@ -42,7 +42,7 @@ const GAP_WHILE_OFF: u32 = 256;
 
 /// What keys are hot by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HotBy {
+pub enum HotKeyMetric {
     /// How often a key is asked for.
     Requests,
     /// The bytes of requests and replies.
@@ -51,13 +51,13 @@ pub enum HotBy {
     Time,
 }
 
-impl HotBy {
+impl HotKeyMetric {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Requests, Self::Bytes, Self::Time];
 }
 
 /// Where the weights of prefixes lie, by requests, behind those of keys.
-const PREFIXES: usize = HotBy::ALL.len();
+const PREFIXES: usize = HotKeyMetric::ALL.len();
 
 /// A key that is hot.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +153,7 @@ impl HotKeySketch {
     }
 
     /// The hottest keys by a weight, hottest first.
-    pub fn report(&self, by: HotBy, count: usize, now_us: i64) -> Vec<HotKey> {
+    pub fn report(&self, by: HotKeyMetric, count: usize, now_us: i64) -> Vec<HotKey> {
         let (sums, total) = self.sums(by as usize, now_us);
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -275,7 +275,8 @@ mod tests {
     use proto::OwnedArgs;
 
     use super::{
-        Execution, GAP_WHILE_OFF, HALF_LIFE_US, HotBy, HotKeySketch, PrefixRule, SampledRequest,
+        Execution, GAP_WHILE_OFF, HALF_LIFE_US, HotKeyMetric, HotKeySketch, PrefixRule,
+        SampledRequest,
     };
     use crate::testing;
 
@@ -303,14 +304,14 @@ mod tests {
             note(&sketch, lane, &["GET", "often"], SECOND);
             note(&sketch, lane, &["SET", "large", &"v".repeat(10_000)], SECOND);
         }
-        let by_requests = sketch.report(HotBy::Requests, 10, 10 * SECOND);
+        let by_requests = sketch.report(HotKeyMetric::Requests, 10, 10 * SECOND);
         let told: Vec<_> = by_requests.iter().map(|hot| (&*hot.key, hot.database)).collect();
         assert_eq!(told, [(&b"often"[..], 3), (&b"large"[..], 3)]);
         // Six samples of four requests each, in ten seconds.
         assert!((by_requests[0].per_second - 2.4).abs() < 1e-9, "{by_requests:?}");
         assert!((by_requests[0].share - 2.0 / 3.0).abs() < 1e-9, "{by_requests:?}");
-        assert_eq!(sketch.report(HotBy::Bytes, 1, 10 * SECOND)[0].key, b"large");
-        let by_time = sketch.report(HotBy::Time, 1, 10 * SECOND);
+        assert_eq!(sketch.report(HotKeyMetric::Bytes, 1, 10 * SECOND)[0].key, b"large");
+        let by_time = sketch.report(HotKeyMetric::Time, 1, 10 * SECOND);
         assert!((by_time[0].per_second - 24.0).abs() < 1e-9, "{by_time:?}");
     }
 
@@ -324,10 +325,10 @@ mod tests {
         for _ in 0..100 {
             note(&sketch, 0, &["GET", "now"], later);
         }
-        let told = sketch.report(HotBy::Requests, 10, later);
+        let told = sketch.report(HotKeyMetric::Requests, 10, later);
         assert_eq!(told.iter().map(|hot| &*hot.key).collect::<Vec<_>>(), [&b"now"[..], b"before"]);
         assert!(told[1].share < 0.3, "{told:?}");
-        assert_eq!(sketch.report(HotBy::Requests, 10, 30 * HALF_LIFE_US), []);
+        assert_eq!(sketch.report(HotKeyMetric::Requests, 10, 30 * HALF_LIFE_US), []);
     }
 
     #[test]
@@ -337,7 +338,7 @@ mod tests {
             for _ in 0..20 {
                 note(&sketch, 0, &["GET", "steady"], second * SECOND);
             }
-            let told = sketch.report(HotBy::Requests, 1, second * SECOND);
+            let told = sketch.report(HotKeyMetric::Requests, 1, second * SECOND);
             assert!((told[0].per_second - 20.0).abs() < 2.0, "{second}: {told:?}");
         }
     }
@@ -349,7 +350,7 @@ mod tests {
         let mut words = vec!["MGET"];
         words.extend(names.iter().map(String::as_str));
         note(&sketch, 0, &words, SECOND);
-        let told = sketch.report(HotBy::Requests, 1000, SECOND);
+        let told = sketch.report(HotKeyMetric::Requests, 1000, SECOND);
         assert!((10..=16).contains(&told.len()), "{}", told.len());
         let all: f64 = told.iter().map(|hot| hot.share).sum();
         assert!((0.8..1.2).contains(&all), "{all}");
@@ -370,12 +371,12 @@ mod tests {
         note(&sketch, 0, &["GET", "a"], SECOND);
         sketch.configure(0, PrefixRule::default(), 2 * SECOND);
         assert_eq!(note(&sketch, 0, &["GET", "a"], 3 * SECOND), GAP_WHILE_OFF);
-        assert!(sketch.report(HotBy::Requests, 10, 3 * SECOND).is_empty());
+        assert!(sketch.report(HotKeyMetric::Requests, 10, 3 * SECOND).is_empty());
         sketch.configure(8, PrefixRule::default(), 4 * SECOND);
         // Neither what has no key nor a name that is too long.
         note(&sketch, 0, &["RANDOMKEY"], 4 * SECOND);
         note(&sketch, 0, &["GET", &"k".repeat(2000)], 4 * SECOND);
-        assert!(sketch.report(HotBy::Requests, 10, 5 * SECOND).is_empty());
+        assert!(sketch.report(HotKeyMetric::Requests, 10, 5 * SECOND).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use config::KeyEvents;
 use keyspace::{Effects, Event, EventClass, EventMask, MEMBER_EVENTS};
 
 use crate::clients::mailbox::Outbox;
-use crate::observe::pubsub::{PubSub, Space};
+use crate::observe::pubsub::{PubSub, PubSubType};
 
 /// The classes of events by their letters; events of modules do not exist.
 const CLASSES: [(u8, EventClass); 14] = [
@@ -110,7 +110,7 @@ impl EventPublisher<'_> {
     fn publish(&self, kind: &str, rest: &[&[u8]], message: &[u8]) {
         let mut channel = format!("__{kind}@{}__:", self.event.database).into_bytes();
         rest.iter().for_each(|part| channel.extend_from_slice(part));
-        self.pubsub.publish(self.outbox, Space::Global, &channel, message);
+        self.pubsub.publish(self.outbox, PubSubType::Global, &channel, message);
     }
 }
 

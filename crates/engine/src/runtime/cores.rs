@@ -29,7 +29,7 @@ pub struct Cores {
 
 /// What a thread beside the workers is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
+pub enum ThreadRole {
     /// Heavy work, and the log.
     Background,
     /// A snapshot.
@@ -77,12 +77,12 @@ impl Cores {
 
     /// Lets the calling thread run on the cores of those with its duty, and forget the manners of
     /// the thread that started it.
-    pub fn apply_affinity(&self, duty: Duty) {
+    pub fn apply_affinity(&self, duty: ThreadRole) {
         self.interrupt_others(true);
         let cores = match duty {
-            Duty::Background => &self.background,
-            Duty::Saving => &self.saving,
-            Duty::Rewriting => &self.rewriting,
+            ThreadRole::Background => &self.background,
+            ThreadRole::Saving => &self.saving,
+            ThreadRole::Rewriting => &self.rewriting,
         };
         let is_bound = cores.as_ref().is_some_and(|cores| sched_setaffinity(None, cores).is_ok());
         if !is_bound {
@@ -175,7 +175,7 @@ fn count_of_ranges(list: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cores, Duty, count_of_ranges, numbers_of_list, scheduler};
+    use super::{Cores, ThreadRole, count_of_ranges, numbers_of_list, scheduler};
 
     #[test]
     fn lists_name_cores_one_by_one_and_in_strides() {
@@ -233,9 +233,9 @@ mod tests {
             let cores = Cores::of_process();
             assert!(cores.interrupt_others(false) && !scheduler::interrupts_others());
             let courteous = Cores::of_process();
-            courteous.apply_affinity(Duty::Saving);
+            courteous.apply_affinity(ThreadRole::Saving);
             assert!(!courteous.interrupt_others(true) && !scheduler::interrupts_others());
-            cores.apply_affinity(Duty::Saving);
+            cores.apply_affinity(ThreadRole::Saving);
             assert!(scheduler::interrupts_others());
         })
         .join()

@@ -22,9 +22,9 @@ pub fn contain<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
 }
 
 /// A stretch that cannot be half done: a panic in it ends the process, which says why.
-pub struct Unbroken(&'static Keyspace, &'static str);
+pub struct AbortOnPanic(&'static Keyspace, &'static str);
 
-impl Unbroken {
+impl AbortOnPanic {
     /// Begins what no panic may leave half done; `why` goes to the log.
     pub fn begin(keyspace: &'static Keyspace, why: &'static str) -> Self {
         Self(keyspace, why)
@@ -36,7 +36,7 @@ impl Unbroken {
     }
 }
 
-impl Drop for Unbroken {
+impl Drop for AbortOnPanic {
     fn drop(&mut self) {
         self.0.abort(self.1);
     }

@@ -6,7 +6,7 @@ use std::fs;
 
 /// How a thread has waited for a core since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoreWaits {
+pub struct RunDelay {
     /// How long, in nanoseconds.
     pub waited_ns: u64,
     /// How often it was given one.
@@ -14,16 +14,16 @@ pub struct CoreWaits {
 }
 
 /// How the calling thread has waited; `None` where the system keeps no such books.
-pub fn waits() -> Option<CoreWaits> {
+pub fn waits() -> Option<RunDelay> {
     read("/proc/thread-self/schedstat")
 }
 
 /// How a thread of this process has waited, by its number in the system; likewise.
-pub(crate) fn waits_of(thread: i32) -> Option<CoreWaits> {
+pub(crate) fn waits_of(thread: i32) -> Option<RunDelay> {
     read(&format!("/proc/self/task/{thread}/schedstat"))
 }
 
-fn read(path: &str) -> Option<CoreWaits> {
+fn read(path: &str) -> Option<RunDelay> {
     let line = fs::read_to_string(path).ok()?;
     // A thread that lives has been given a core.
     parse(&line).filter(|waits| waits.turns > 0)
@@ -31,19 +31,19 @@ fn read(path: &str) -> Option<CoreWaits> {
 
 /// How long it ran, how long it waited, how often it was given a core
 /// (<https://docs.kernel.org/scheduler/sched-stats.html>).
-fn parse(line: &str) -> Option<CoreWaits> {
+fn parse(line: &str) -> Option<RunDelay> {
     let mut numbers = line.split_ascii_whitespace().map(str::parse);
     let (_, waited_ns, turns) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    Some(CoreWaits { waited_ns: waited_ns.ok()?, turns: turns.ok()? })
+    Some(RunDelay { waited_ns: waited_ns.ok()?, turns: turns.ok()? })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CoreWaits, parse, waits, waits_of};
+    use super::{RunDelay, parse, waits, waits_of};
 
     #[test]
     fn lines_of_the_system_are_read() {
-        assert_eq!(parse("1500 20 3\n"), Some(CoreWaits { waited_ns: 20, turns: 3 }));
+        assert_eq!(parse("1500 20 3\n"), Some(RunDelay { waited_ns: 20, turns: 3 }));
         for line in ["", "1", "1 2", "a b c", "1 2 -3"] {
             assert_eq!(parse(line), None, "{line}");
         }

@@ -4,7 +4,7 @@
 
 /// The machine's time since its start, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MachineTime {
+pub struct MachineCpuTime {
     all: u64,
     stolen: u64,
 }
@@ -13,7 +13,7 @@ pub struct MachineTime {
 /// own: guests' time is in that of users.
 const STEAL: usize = 7;
 
-impl MachineTime {
+impl MachineCpuTime {
     /// Up to now.
     #[must_use]
     pub fn now() -> Self {
@@ -41,16 +41,16 @@ impl MachineTime {
 
 #[cfg(test)]
 mod tests {
-    use super::MachineTime;
+    use super::MachineCpuTime;
 
     #[test]
     fn stolen_time_is_read_of_the_first_line() {
-        let before = MachineTime::of("cpu  100 0 50 800 10 0 0 40 7 0\ncpu0 1 2 3\n");
-        assert_eq!(before, MachineTime { all: 1000, stolen: 40 });
-        let after = MachineTime::of("cpu  130 0 60 830 10 0 0 70 7 0\n");
+        let before = MachineCpuTime::of("cpu  100 0 50 800 10 0 0 40 7 0\ncpu0 1 2 3\n");
+        assert_eq!(before, MachineCpuTime { all: 1000, stolen: 40 });
+        let after = MachineCpuTime::of("cpu  130 0 60 830 10 0 0 70 7 0\n");
         assert_eq!(after.stolen_percent(&before), 30);
         for strange in ["", "cpu", "cpu  x y", "intr 5"] {
-            assert_eq!(MachineTime::of(strange), MachineTime::default(), "{strange}");
+            assert_eq!(MachineCpuTime::of(strange), MachineCpuTime::default(), "{strange}");
         }
         assert_eq!(before.stolen_percent(&after), 0);
     }

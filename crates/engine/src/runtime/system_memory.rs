@@ -65,7 +65,7 @@ pub fn human(bytes: u64) -> String {
 
 /// The resident set in bytes.
 #[derive(Clone, Copy, Default)]
-pub struct Resident {
+pub struct ResidentSet {
     /// The whole resident set.
     pub all: usize,
     /// What of it is shared with files.
@@ -73,14 +73,14 @@ pub struct Resident {
 }
 
 /// The resident set; nothing where the system does not tell.
-pub fn resident() -> Resident {
+pub fn resident() -> ResidentSet {
     // Not as a whole file, whose size would be asked for first.
     let mut buffer = [0; 128];
     let read = File::open("/proc/self/statm").and_then(|mut file| file.read(&mut buffer));
     let text = str::from_utf8(&buffer[..read.unwrap_or(0)]).unwrap_or_default();
     let mut pages = text.split(' ').skip(1).map(|field| field.parse().unwrap_or(0));
     let mut next = || pages.next().unwrap_or(0) * rustix::param::page_size();
-    Resident { all: next(), of_files: next() }
+    ResidentSet { all: next(), of_files: next() }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub const APUS_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the program was built from.
 #[derive(Clone, Copy, Debug)]
-pub struct Commit {
+pub struct BuildCommit {
     /// Its short hash.
     pub hash: &'static str,
     /// Its day.
@@ -22,30 +22,31 @@ pub struct Commit {
     pub is_altered: bool,
 }
 
-static COMMIT: OnceLock<Commit> = OnceLock::new();
+static COMMIT: OnceLock<BuildCommit> = OnceLock::new();
 
 /// Says what the program was built from; without it nobody knows.
-pub fn built_from(commit: Commit) {
+pub fn built_from(commit: BuildCommit) {
     // Said again, it is the same.
     let _ = COMMIT.set(commit);
 }
 
 /// What the program was built from.
-pub fn commit() -> Commit {
-    const UNKNOWN: Commit = Commit { hash: "00000000", date: "unknown", is_altered: false };
+pub fn commit() -> BuildCommit {
+    const UNKNOWN: BuildCommit =
+        BuildCommit { hash: "00000000", date: "unknown", is_altered: false };
     COMMIT.get().copied().unwrap_or(UNKNOWN)
 }
 
 /// Our version with its commit, for people.
 pub fn full() -> String {
-    let Commit { hash, date, is_altered } = commit();
+    let BuildCommit { hash, date, is_altered } = commit();
     let altered = if is_altered { ", altered" } else { "" };
     format!("{APUS_VERSION} ({hash}{altered}, {date})")
 }
 
 /// The line that `--version` prints, in the form of Redis' own.
 pub fn line(config: &Config) -> String {
-    let Commit { hash, date, is_altered } = commit();
+    let BuildCommit { hash, date, is_altered } = commit();
     format!(
         "Apus server v={} sha={hash}:{} malloc=mimalloc bits={} build={date} apus={APUS_VERSION}",
         of_redis(config),

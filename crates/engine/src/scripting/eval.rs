@@ -11,9 +11,9 @@ use script::{ScriptError, Sha1};
 
 use super::accounting::Accounting;
 use super::interpreter::with_interpreter;
-use super::run::{Code, ScriptCall};
+use super::run::{CallTarget, ScriptCall};
 use crate::admission::gates::MASTERDOWN;
-use crate::transaction::unit::{Program, ProgramRequest, Shortage, UnitCommand};
+use crate::transaction::unit::{Program, ProgramRequest, UnitCommand, UnitRefusals};
 
 /// All of them.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&EVAL, &EVALSHA, &EVAL_RO, &EVALSHA_RO];
@@ -122,7 +122,7 @@ fn evaluate(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Progra
     let digest = Sha1::of(&args[1]);
     if let Some(program) = cache.get(digest) {
         let (flags, has_claim) = (program.flags(), program.claim());
-        let call = prepare(asked, keys, Code::Script(program), flags)?;
+        let call = prepare(asked, keys, CallTarget::Script(program), flags)?;
         return Ok(Box::new(ScriptCall { has_claim, ..call }));
     }
     let (program, has_claim) = cache.evaluate(&args[1]).map_err(refusal)?;
@@ -134,7 +134,7 @@ fn evaluate(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Progra
         return Err(refusal(error));
     }
     let flags = program.flags();
-    let call = prepare(asked, keys, Code::Script(program), flags)?;
+    let call = prepare(asked, keys, CallTarget::Script(program), flags)?;
     Ok(Box::new(ScriptCall { has_claim, ..call }))
 }
 
@@ -147,13 +147,13 @@ fn evaluate_digest(
         return Err(NO_SCRIPT);
     };
     let flags = program.flags();
-    Ok(Box::new(prepare(asked, keys, Code::Script(program), flags)?))
+    Ok(Box::new(prepare(asked, keys, CallTarget::Script(program), flags)?))
 }
 
 pub(crate) fn prepare(
     asked: &ProgramRequest<'_>,
     keys: usize,
-    code: Code,
+    code: CallTarget,
     flags: script::Flags,
 ) -> Result<ScriptCall, Refusal> {
     if asked.wants_debugger {
@@ -165,7 +165,7 @@ pub(crate) fn prepare(
     }
     // What says itself what it does is told at once; other scripts are when they write.
     if !flags.no_writes && !flags.is_compatible {
-        let shortage = asked.shortage.unwrap_or_else(|| Shortage::now(asked.server));
+        let shortage = asked.shortage.unwrap_or_else(|| UnitRefusals::now(asked.server));
         let what = Flags::WRITE.and(Flags::DENYOOM);
         let refusal = shortage.refuse(asked.server, what, flags.allow_oom);
         if let Some(refusal) = refusal {

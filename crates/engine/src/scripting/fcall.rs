@@ -10,8 +10,8 @@ use keyspace::Refusal;
 use proto::Args;
 
 use super::eval::{COMMON, NOTED_READING, NOTED_USE, READ_ONLY, count_keys, prepare};
-use super::run::{Code, ScriptCall};
-use crate::journal::Seen;
+use super::run::{CallTarget, ScriptCall};
+use crate::journal::ReplyLsn;
 use crate::transaction::unit::{Program, ProgramRequest, UnitCommand};
 
 /// Both of them.
@@ -53,11 +53,11 @@ fn call(mut asked: ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program
     let state = asked.server.scripts.libraries.state();
     if let Some(session) = &mut asked.session {
         // That there is none of the name is told once that is safe.
-        session.note_reply(asked.entry, Seen::of_others(state.changed_at()));
+        session.note_reply(asked.entry, ReplyLsn::of_others(state.changed_at()));
     }
     let Some((loaded, function)) = state.function(&args[1]) else { return Err(NOT_FOUND) };
     let keys = count_keys(args, || BAD_COUNT)?;
-    let code = Code::Function(Arc::clone(loaded), function.name.clone());
+    let code = CallTarget::Function(Arc::clone(loaded), function.name.clone());
     let call = prepare(&asked, keys, code, function.flags)?;
     Ok(Box::new(ScriptCall { saw: state.changed_at(), ..call }))
 }

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 
 use commands::arguments::is;
 use commands::declare::Role;
-use keyspace::{Demand, Lsn, Refusal};
+use keyspace::{FeatureLevel, Lsn, Refusal};
 use persist::dump::RestoreError;
 use persist::functions;
 use proto::{Args, OwnedArgs};
 
-use super::script_host::Loader;
+use super::script_host::LibraryHost;
 use crate::journal;
 use crate::limits::scripts::libraries::{LibrariesState, LoadedLibrary};
 use crate::runtime::record_batch::RecordBatch;
@@ -27,12 +27,12 @@ const NO_FUNCTIONS: Refusal = Refusal::error("ERR given type is not a function")
 
 /// What FUNCTION RESTORE does with the libraries that are there.
 #[derive(Clone, Copy)]
-pub struct Policy {
+pub struct RestorePolicy {
     flushes: bool,
     replaces: bool,
 }
 
-impl Policy {
+impl RestorePolicy {
     /// What the arguments of FUNCTION RESTORE say.
     pub fn of(args: Args<'_>) -> Result<Self, Refusal> {
         let (flushes, replaces) = match args.get(3) {
@@ -47,7 +47,7 @@ impl Policy {
 }
 
 /// A command that changes the libraries.
-pub struct Change<'a> {
+pub struct LibraryChange<'a> {
     /// The engine whose libraries change.
     pub server: &'static Engine,
     /// The request, its name first.
@@ -56,7 +56,7 @@ pub struct Change<'a> {
     pub is_new: bool,
 }
 
-impl Change<'_> {
+impl LibraryChange<'_> {
     /// FUNCTION DELETE.
     pub fn delete(&self) -> Result<(), Refusal> {
         self.make(|state| state.remove(&self.args[2]))
@@ -71,7 +71,7 @@ impl Change<'_> {
     }
 
     /// FUNCTION LOAD; returns the library's name.
-    pub fn load(&self, loader: Loader) -> Result<Vec<u8>, Refusal> {
+    pub fn load(&self, loader: LibraryHost) -> Result<Vec<u8>, Refusal> {
         let (source, replaces) = (&self.args[self.args.len() - 1], self.args.len() > 3);
         let libraries = &self.server.scripts.libraries;
         // That there is such a library is told whatever the code does, which does not run then.
@@ -84,7 +84,7 @@ impl Change<'_> {
     }
 
     /// FUNCTION RESTORE.
-    pub fn restore(&self, policy: Policy) -> Result<(), Refusal> {
+    pub fn restore(&self, policy: RestorePolicy) -> Result<(), Refusal> {
         let codes = functions::restore(&self.args[2]).map_err(|error| match error {
             RestoreError::Seal => BROKEN_SEAL,
             RestoreError::Content => NO_FUNCTIONS,
@@ -112,13 +112,13 @@ impl Change<'_> {
         let words = self.args.iter().enumerate();
         let words: OwnedArgs =
             words.map(|(index, word)| if index == 2 { &*payload } else { word }).collect();
-        let told = Change { args: words.as_args(), ..*self };
+        let told = LibraryChange { args: words.as_args(), ..*self };
         server.scripts.libraries.change_together(change, || told.append_record())
     }
 
     /// For a thread that nobody waits for.
-    pub fn loader(&self) -> Loader {
-        let begin = if self.is_new { Loader::begin } else { Loader::begin_accepted };
+    pub fn loader(&self) -> LibraryHost {
+        let begin = if self.is_new { LibraryHost::begin } else { LibraryHost::begin_accepted };
         begin(self.server)
     }
 
@@ -151,7 +151,7 @@ impl Change<'_> {
             return 0;
         }
         let record = journal::record_of_command(self.args);
-        server.journal.append_in(&RecordBatch::default(), &record, Demand::Nothing)
+        server.journal.append_in(&RecordBatch::default(), &record, FeatureLevel::Nothing)
     }
 }
 
@@ -161,12 +161,12 @@ pub fn replay(
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> Result<(), Refusal> {
-    let change = Change { server, args, is_new: false };
+    let change = LibraryChange { server, args, is_new: false };
     match entry.spec.role {
         Role::DeleteLibrary => change.delete(),
         Role::FlushLibraries => change.flush(),
         Role::LoadLibrary => change.load(change.loader()).map(drop),
-        Role::RestoreLibraries => change.restore(Policy::of(args)?),
+        Role::RestoreLibraries => change.restore(RestorePolicy::of(args)?),
         _ => Ok(()),
     }
 }

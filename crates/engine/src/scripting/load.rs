@@ -7,7 +7,7 @@ use script::{Fault, Library, Stop};
 
 use super::eval::refusal;
 use super::interpreter::{LIMITS, with_interpreter};
-use super::script_host::Loader;
+use super::script_host::LibraryHost;
 use crate::limits::scripts::cost_history::CostHistory;
 use crate::limits::scripts::libraries::{Libraries, LoadedLibrary};
 use crate::transaction::engine::Engine;
@@ -18,7 +18,7 @@ impl LoadedLibrary {
     /// Runs a library's code on this thread, if its name is admitted. What takes too long for the
     /// loader's thread is refused as heavy, and nothing of it is left.
     pub(crate) fn load(
-        mut loader: Loader,
+        mut loader: LibraryHost,
         server: &'static Engine,
         source: &[u8],
         admit: impl FnOnce(&[u8]) -> Result<(), Refusal>,
@@ -35,7 +35,7 @@ impl LoadedLibrary {
             Fault::Error(error) => refusal(error),
             Fault::Stop(_) => TIMEOUT,
         })?;
-        Ok(Self { library, functions, brevity: CostHistory::default() })
+        Ok(Self { library, functions, cost_history: CostHistory::default() })
     }
 }
 
@@ -48,7 +48,7 @@ impl Libraries {
         replaces: bool,
     ) -> Result<(), Refusal> {
         let loaded =
-            LoadedLibrary::load(Loader::begin_accepted(server), server, source, |_| Ok(()))?;
+            LoadedLibrary::load(LibraryHost::begin_accepted(server), server, source, |_| Ok(()))?;
         self.change_once(|state| state.insert(loaded, replaces), || 0)
     }
 }

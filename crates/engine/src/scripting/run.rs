@@ -19,9 +19,9 @@ use crate::limits::scripts::cost_history::CostHistory;
 use crate::limits::scripts::libraries::LoadedLibrary;
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::limits::slot_map::SlotAccess;
-use crate::session::Accounted;
 use crate::session::AclSubject;
 use crate::session::LockSet;
+use crate::session::ProgramAccounts;
 use crate::session::Session;
 use crate::table::command_table::CommandEntry;
 use crate::transaction::engine::Engine;
@@ -33,7 +33,7 @@ thread_local! {
 }
 
 /// What is called.
-pub(crate) enum Code {
+pub(crate) enum CallTarget {
     Script(Arc<ScriptHandle>),
     /// A function of a library, by its name there.
     Function(Arc<LoadedLibrary>, Box<[u8]>),
@@ -47,7 +47,7 @@ enum ScriptEngine {
     Lua,
 }
 
-impl Code {
+impl CallTarget {
     /// Whether the script may be run without Lua, as far as one can tell; asked before each run.
     fn may_go_directly(&self) -> bool {
         match self {
@@ -83,7 +83,7 @@ impl Code {
 /// A call of a script or of a function.
 pub(crate) struct ScriptCall {
     pub server: &'static Engine,
-    pub(crate) code: Code,
+    pub(crate) code: CallTarget,
     pub entry: &'static CommandEntry,
     /// How many of the arguments behind the third are keys.
     pub(crate) keys: usize,
@@ -116,9 +116,9 @@ pub(crate) struct ScriptCall {
     pub(crate) began: (i64, usize),
 }
 
-impl Accounted for ScriptCall {
+impl ProgramAccounts for ScriptCall {
     fn charge(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
-        if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
+        if let (true, CallTarget::Script(handle)) = (self.has_claim, &self.code) {
             handle.keep();
         }
         let Self { server, began, entry, .. } = *self;
@@ -192,7 +192,7 @@ impl Program for ScriptCall {
     }
 
     fn forget(&mut self) {
-        if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
+        if let (true, CallTarget::Script(handle)) = (self.has_claim, &self.code) {
             self.server.scripts.cache.withdraw(handle);
         }
     }
@@ -222,15 +222,15 @@ impl Program for ScriptCall {
     }
 
     fn is_brief(&self) -> bool {
-        self.brevity().allows_company()
+        self.cost_history().may_share_locks()
     }
 
     fn note_run(&self, was_long: bool) {
-        self.brevity().note_run(was_long);
+        self.cost_history().note_run(was_long);
     }
 
     fn note_undone(&self) {
-        self.brevity().note_undone();
+        self.cost_history().note_undone();
     }
 }
 
@@ -275,7 +275,7 @@ impl ScriptCall {
         let mut input = Input { keys, arguments, seed: self.seed };
         let mut reply = Reply::new(out, self.resp);
         let result = match (engine, &self.code) {
-            (ScriptEngine::Direct, Code::Script(script)) => {
+            (ScriptEngine::Direct, CallTarget::Script(script)) => {
                 let result = BENCH.with_borrow_mut(|bench| {
                     script.run_directly(input, &mut host, LIMITS, bench, &mut reply)
                 });
@@ -346,10 +346,10 @@ impl ScriptCall {
         }
     }
 
-    fn brevity(&self) -> &CostHistory {
+    fn cost_history(&self) -> &CostHistory {
         match &self.code {
-            Code::Script(handle) => &handle.brevity,
-            Code::Function(loaded, _) => &loaded.brevity,
+            CallTarget::Script(handle) => &handle.cost_history,
+            CallTarget::Function(loaded, _) => &loaded.cost_history,
         }
     }
 

@@ -44,7 +44,7 @@ const WORKER_TIME_US: i64 = 500;
 const LOADING_TIME_US: i64 = 500_000;
 
 /// The host of a library that is loaded, which can call nothing.
-pub struct Loader {
+pub struct LibraryHost {
     server: &'static Engine,
     /// On the monotonic clock, in microseconds.
     deadline_us: i64,
@@ -71,7 +71,7 @@ impl Lines {
     }
 }
 
-impl Loader {
+impl LibraryHost {
     /// For a thread that nobody waits for.
     pub(crate) fn begin(server: &'static Engine) -> Self {
         Self::with(server, LOADING_TIME_US, Stop::Killed, None)
@@ -154,7 +154,7 @@ pub(crate) struct ScriptHost<'a> {
     pub(crate) request: Args<'a>,
 }
 
-impl Host for Loader {
+impl Host for LibraryHost {
     fn call(&mut self, _: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
         self.server.refuse(&NOT_FROM_SCRIPT, &mut Reply::new(reply, resp));
         Ok(())

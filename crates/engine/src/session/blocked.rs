@@ -5,13 +5,13 @@
 use keyspace::{Acquisition, Lsn};
 use proto::Reply;
 
-use super::suspension::Executed;
+use super::suspension::ExecutedCommand;
 use super::waiting::{KeyWait, Waiting};
 
 /// A blocking command that waits.
 pub struct Blocked {
     /// The command and what it took so far: both are booked when the wait is over.
-    pub ran: Executed,
+    pub ran: ExecutedCommand,
     /// When it gives up, on the monotonic clock in microseconds; never if `None`.
     pub until_us: Option<i64>,
     /// What it replies when it gives up or is unblocked.
@@ -72,19 +72,23 @@ impl AckWait {
 
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
-    pub fn on_time(ran: Executed, until_us: Option<i64>, on_timeout: fn(&mut Reply<'_>)) -> Self {
+    pub fn on_time(
+        ran: ExecutedCommand,
+        until_us: Option<i64>,
+        on_timeout: fn(&mut Reply<'_>),
+    ) -> Self {
         Self { ran, until_us, on_timeout, place: None, ack_wait: None, recheck: Recheck::No }
     }
 
     /// A wait for copies, or for a time.
-    pub fn on_copies(ran: Executed, until_us: Option<i64>, ack_wait: AckWait) -> Self {
+    pub fn on_copies(ran: ExecutedCommand, until_us: Option<i64>, ack_wait: AckWait) -> Self {
         // How many copies there are is looked up when it gives up.
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
         Self { ack_wait: Some(ack_wait), ..Self::on_time(ran, until_us, on_timeout) }
     }
 
     /// A wait for keys.
-    pub fn on_keys(ran: Executed, waiting: Waiting) -> Self {
+    pub fn on_keys(ran: ExecutedCommand, waiting: Waiting) -> Self {
         let Waiting { place, until_us } = waiting;
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
         Self { place: Some(place), ..Self::on_time(ran, until_us, on_timeout) }

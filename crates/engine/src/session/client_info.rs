@@ -55,7 +55,7 @@ fn held_for(client: &Client) -> usize {
     let names = client.names();
     let waits = client.has_flag(client_flags::BLOCKED);
     let waiter = names.waiter().filter(|_| waits);
-    names.bytes() + names.holdings.bytes() + waiter.map_or(0, |waiter| session::memory(&waiter))
+    names.bytes() + names.held_memory.bytes() + waiter.map_or(0, |waiter| session::memory(&waiter))
 }
 
 /// The letters of a client's state, `N` if there is nothing to say.

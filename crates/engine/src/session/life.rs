@@ -3,7 +3,7 @@
 //! The session sees what there is ([`SessionStatus`]) and what others ask of it
 //! ([`PendingSignals`]), does one thing, and looks again, until nothing is left to do before it is
 //! woken. Whatever decides what comes next is here, and nowhere else. What it is done with stands
-//! behind [`Body`] and [`Waits`]: the real session has a socket and a worker, the simulation
+//! behind [`SessionHost`] and [`Waits`]: the real session has a socket and a worker, the simulation
 //! (`life/simulation`) a model of them.
 //!
 //! Invariants, which the tests prove for every status, and the simulation for sessions that
@@ -31,7 +31,7 @@ const READS_PER_TURN: u32 = 8;
 
 /// What a life is lived with. Whatever answers that it is not there yet wakes the session when that
 /// may be another.
-pub trait Body: Waits {
+pub trait SessionHost: Waits {
     /// What there is to see.
     fn status(&self) -> SessionStatus;
 
@@ -249,7 +249,7 @@ pub enum Incoming {
 
 /// What a session does in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum SessionPlan {
     /// The session is over.
     End,
     /// The client sends nothing more and has all its replies but those that are due.
@@ -277,7 +277,7 @@ pub(crate) enum SessionAction {
 
 /// What others ask that can be seen to now, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Demand {
+pub(crate) enum DueSignal {
     /// The session ends without a word.
     Kill,
     /// The session looks at what its user may still do.
@@ -352,21 +352,21 @@ impl Incoming {
 }
 
 /// Lives on until nothing is left to do.
-pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> LifeOutcome {
+pub fn live(body: &mut impl SessionHost, cx: &mut TaskContext<'_>) -> LifeOutcome {
     loop {
         let asked = body.asked();
-        let turn = match demand_on(body, asked) {
-            Some(Demand::Move) => {
+        let turn = match due_signal_of(body, asked) {
+            Some(DueSignal::Move) => {
                 body.clear_signal(Signal::Move);
                 return LifeOutcome::Moves;
             }
-            Some(demand) => handle_demand(body, demand),
+            Some(due_signal) => handle_due_signal(body, due_signal),
             None => step(body, cx, asked),
         };
         match turn {
             StepEnd::Again => {}
             // The reply that messages had to wait for may have come meanwhile.
-            StepEnd::Wait if demand_on(body, body.asked()) == Some(Demand::Deliver) => {}
+            StepEnd::Wait if due_signal_of(body, body.asked()) == Some(DueSignal::Deliver) => {}
             StepEnd::Wait => return LifeOutcome::Waits,
             StepEnd::End if body.status().wait == Wait::Return => {
                 body.clear_signal(Signal::Kill);
@@ -381,17 +381,17 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> LifeOutcome {
 }
 
 #[inline]
-fn demand_on(body: &impl Body, asked: PendingSignals) -> Option<Demand> {
-    demand(asked, || body.status(), || body.must_disconnect())
+fn due_signal_of(body: &impl SessionHost, asked: PendingSignals) -> Option<DueSignal> {
+    due_signal(asked, || body.status(), || body.must_disconnect())
 }
 
 /// What to see to first of what is asked.
 #[inline]
-pub(crate) fn demand(
+pub(crate) fn due_signal(
     asked: PendingSignals,
     status: impl FnOnce() -> SessionStatus,
     must_disconnect: impl FnOnce() -> bool,
-) -> Option<Demand> {
+) -> Option<DueSignal> {
     if asked.is_nothing() {
         return None;
     }
@@ -400,26 +400,26 @@ pub(crate) fn demand(
     let is_settled = !wait.is_offloaded();
     let is_asked = |signal| asked.is_asked(signal);
     if is_asked(Signal::Kill) {
-        Some(Demand::Kill)
+        Some(DueSignal::Kill)
     } else if is_asked(Signal::Review) && (is_settled || must_disconnect()) {
         // What was sent elsewhere may begin to wait there: until that is known the review stays
         // asked, and nobody gives it anything.
-        Some(Demand::Review)
+        Some(DueSignal::Review)
     } else if is_asked(Signal::ReviewAfterReply) && is_settled {
-        Some(Demand::ReviewAfterReply)
+        Some(DueSignal::ReviewAfterReply)
     } else if is_asked(Signal::Deliver) && is_settled && outgoing != Outgoing::Unfinished {
         // Not into the middle of a reply, either.
-        Some(Demand::Deliver)
+        Some(DueSignal::Deliver)
     } else {
-        is_asked(Signal::Move).then_some(Demand::Move)
+        is_asked(Signal::Move).then_some(DueSignal::Move)
     }
 }
 
 /// Sees to what others ask.
-fn handle_demand(body: &mut impl Body, demand: Demand) -> StepEnd {
-    match demand {
-        Demand::Kill | Demand::Move => return StepEnd::End,
-        Demand::Review => {
+fn handle_due_signal(body: &mut impl SessionHost, due_signal: DueSignal) -> StepEnd {
+    match due_signal {
+        DueSignal::Kill | DueSignal::Move => return StepEnd::End,
+        DueSignal::Review => {
             let may_stay = review(body);
             // Until then no command gives it anything; what changes from here on it sees now.
             body.clear_signal(Signal::Review);
@@ -427,13 +427,13 @@ fn handle_demand(body: &mut impl Body, demand: Demand) -> StepEnd {
                 return StepEnd::End;
             }
         }
-        Demand::ReviewAfterReply => {
+        DueSignal::ReviewAfterReply => {
             body.clear_signal(Signal::ReviewAfterReply);
             if body.must_disconnect() {
                 body.close();
             }
         }
-        Demand::Deliver => {
+        DueSignal::Deliver => {
             // The thread that served the client did so before others could tell it that this is
             // old.
             if body.status().wait == Wait::Event {
@@ -447,7 +447,7 @@ fn handle_demand(body: &mut impl Body, demand: Demand) -> StepEnd {
 
 /// Looks at what its user may still do. A session that waits for what is not for it any more waits
 /// no longer; `false` if the session has to go.
-fn review(body: &mut impl Body) -> bool {
+fn review(body: &mut impl SessionHost) -> bool {
     if body.must_disconnect() {
         return false;
     }
@@ -465,7 +465,7 @@ fn review(body: &mut impl Body) -> bool {
 }
 
 /// Does the next thing of its own.
-fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -> StepEnd {
+fn step(body: &mut impl SessionHost, cx: &mut TaskContext<'_>, asked: PendingSignals) -> StepEnd {
     let is_owing = match body.write(cx) {
         Poll::Ready(Err(Disconnected)) => return StepEnd::End,
         Poll::Ready(Ok(())) => asked.is_asked(Signal::Deliver),
@@ -484,19 +484,19 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
         }
     }
     match plan(status) {
-        Plan::End => {
+        SessionPlan::End => {
             body.shut_down();
             StepEnd::End
         }
-        Plan::Close => {
+        SessionPlan::Close => {
             body.close();
             StepEnd::Again
         }
-        Plan::CancelWait => {
+        SessionPlan::CancelWait => {
             body.cancel_wait();
             StepEnd::Again
         }
-        Plan::GoOn { reads, does } => {
+        SessionPlan::GoOn { reads, does } => {
             if reads && let turn @ (StepEnd::Again | StepEnd::End) = read_available(body, cx) {
                 return turn;
             }
@@ -511,28 +511,28 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
 
 /// What to do in view of this.
 #[inline]
-pub(crate) fn plan(status: SessionStatus) -> Plan {
+pub(crate) fn plan(status: SessionStatus) -> SessionPlan {
     let SessionStatus { wait, outgoing, incoming, closing, is_cut_off } = status;
     if (closing || is_cut_off) && wait == Wait::Return {
-        return Plan::GoOn { reads: false, does: SessionAction::Await };
+        return SessionPlan::GoOn { reads: false, does: SessionAction::Await };
     }
     if is_cut_off {
-        return Plan::End;
+        return SessionPlan::End;
     }
     if closing {
         return match (wait, outgoing) {
-            (Wait::Nothing, Outgoing::Nothing) => Plan::End,
-            (Wait::Nothing, _) => Plan::GoOn { reads: false, does: SessionAction::Nothing },
-            _ => Plan::CancelWait,
+            (Wait::Nothing, Outgoing::Nothing) => SessionPlan::End,
+            (Wait::Nothing, _) => SessionPlan::GoOn { reads: false, does: SessionAction::Nothing },
+            _ => SessionPlan::CancelWait,
         };
     }
     if incoming.has_ended() {
         // As in Redis, a session without its client begins nothing that was put off. The replies
         // to what was done before are still its client's.
         match (wait, outgoing) {
-            (Wait::Postponed | Wait::Event, Outgoing::Nothing) => return Plan::End,
-            (Wait::Postponed | Wait::Event, _) => return Plan::Close,
-            (Wait::Nothing, _) if incoming == Incoming::Over => return Plan::Close,
+            (Wait::Postponed | Wait::Event, Outgoing::Nothing) => return SessionPlan::End,
+            (Wait::Postponed | Wait::Event, _) => return SessionPlan::Close,
+            (Wait::Nothing, _) if incoming == Incoming::Over => return SessionPlan::Close,
             (Wait::Nothing | Wait::Locks | Wait::Result | Wait::Return | Wait::Room, _) => {}
         }
     }
@@ -542,11 +542,11 @@ pub(crate) fn plan(status: SessionStatus) -> Plan {
         _ => SessionAction::Await,
     };
     // A session that executes reads by itself, into the worker's buffer.
-    Plan::GoOn { reads: does != SessionAction::Execute && !incoming.has_ended(), does }
+    SessionPlan::GoOn { reads: does != SessionAction::Execute && !incoming.has_ended(), does }
 }
 
 /// Takes what the client has sent.
-fn read_available(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
+fn read_available(body: &mut impl SessionHost, cx: &mut TaskContext<'_>) -> StepEnd {
     for _ in 0..READS_PER_TURN {
         match body.read_input(cx) {
             ReadOutcome::Nothing => return StepEnd::Wait,
@@ -560,7 +560,7 @@ fn read_available(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
 }
 
 /// Looks whether the wait is over, and ends it if so.
-fn poll_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> StepEnd {
+fn poll_wait(body: &mut impl SessionHost, cx: &mut TaskContext<'_>, wait: Wait) -> StepEnd {
     let turn = match wait {
         Wait::Nothing => StepEnd::Again,
         Wait::Locks if body.has_locks(cx) => body.resume(cx, Resumption::Granted),
@@ -579,7 +579,7 @@ fn poll_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> Step
     turn
 }
 
-fn poll_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
+fn poll_event(body: &mut impl SessionHost, cx: &mut TaskContext<'_>) -> StepEnd {
     if body.reply_served() || body.reply_acknowledged(cx) {
         return StepEnd::Again;
     }

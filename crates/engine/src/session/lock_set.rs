@@ -3,7 +3,7 @@
 //! Invariant: key counts that lie add nothing: the command will be refused in its own words.
 
 use commands::arguments::is;
-use commands::{Flags, Plan};
+use commands::{Flags, LockPlan};
 use keyspace::{Keyspace, LocatedKeys, Location, PartitionSet};
 use proto::Args;
 
@@ -28,19 +28,19 @@ impl LockSet {
     pub(crate) fn add(&mut self, server: &Shared, entry: &CommandEntry, args: Args<'_>) {
         if matches!(entry.run, Run::Control) {
             self.world |= match entry.spec.plan {
-                Plan::World => true,
-                Plan::OfWords(words) => {
+                LockPlan::World => true,
+                LockPlan::OfWords(words) => {
                     args.get(1).is_some_and(|it| words.iter().any(|word| is(it, word)))
                 }
-                Plan::Keys | Plan::Visits => false,
+                LockPlan::Keys | LockPlan::Visits => false,
             };
             return;
         }
         self.undoable |=
             matches!(entry.run, Run::Unit) || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
         match entry.spec.plan {
-            Plan::World | Plan::Visits | Plan::OfWords(_) => self.world = true,
-            Plan::Keys => {
+            LockPlan::World | LockPlan::Visits | LockPlan::OfWords(_) => self.world = true,
+            LockPlan::Keys => {
                 let before = (self.partitions.len(), self.located.len());
                 let visited = entry.spec.visit_keys(args, |index| {
                     self.add_key(server.keyspace, &args[index], None);

@@ -37,12 +37,12 @@ pub(crate) use multi::MultiState;
 pub use pending_input::PendingInput;
 pub use replica::{AskedSync, ReplicaSession};
 pub(crate) use request::ClientView;
-pub use request::{Grant, RequestAttempt, Step, aborted, tx_options};
+pub use request::{LockWaitEnd, RequestAttempt, Step, aborted, tx_options};
 pub use state::Session;
 pub use steps::{StepContext, StepOutcome, Steps, Stepwise};
 pub use suspension::{
-    Accounted, AfterOffload, Departures, Executed, OffloadResult, Parked, Resumable, Resumed,
-    Suspension,
+    AfterOffload, ExecutedCommand, OffloadResult, Parked, ProgramAccounts, Resumable, Resumed,
+    SessionEndWait, Suspension,
 };
 pub use waiting::{
     BlockedClient, KeyWait, NEVER, Served, ServedWith, Waiting, WaitingCommand, await_end_of_wait,

@@ -2,13 +2,13 @@
 //!
 //! Invariant: a client that has asked for a sync runs nothing more before that is seen to.
 
-use replication::primary::Announced;
+use replication::primary::ReplconfState;
 
 /// What REPLCONF and PSYNC have said.
 #[derive(Default)]
 pub struct ReplicaSession {
     /// What the client knows of and wants.
-    pub announced: Announced,
+    pub announced: ReplconfState,
     /// The sync that it asked for.
     pub asked: Option<AskedSync>,
 }

@@ -25,7 +25,7 @@ pub struct RequestAttempt {
 }
 
 /// What the wait of a request ended with.
-pub enum Grant {
+pub enum LockWaitEnd {
     /// All its locks.
     Locks(Acquisition, RequestAttempt),
     /// The end of its patience.

@@ -19,9 +19,9 @@ use super::pending_input::PendingInput;
 use super::replica::ReplicaSession;
 use crate::clients::client_id::ClientId;
 use crate::clients::registry::{Client, Delivery, Signal, client_flags};
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::observe::pubsub::Subscriptions;
-use crate::observe::tracking::{self, Tracked};
+use crate::observe::tracking::{self, TrackingRegistration};
 use crate::session::accounts::SessionCaches;
 use crate::session::fieldsets::Fieldsets;
 use crate::shared::Shared;
@@ -56,7 +56,7 @@ pub struct Session {
     /// What it has subscribed to, if to anything.
     pub subscriptions: Option<Box<Subscriptions>>,
     /// What came right before the present command.
-    preface: Preface,
+    preface: OneShotFlags,
     /// The highest LSN that replies not yet held back have seen.
     seen: Lsn,
     /// Whether one of those replies says that something was written.
@@ -75,7 +75,7 @@ pub struct RareState {
     /// What has come behind the input.
     pub pending_input: PendingInput,
     /// The client's place among those whose copies are tracked, if it has one.
-    tracked: Option<Box<Tracked>>,
+    tracked: Option<Box<TrackingRegistration>>,
     /// What REPLCONF and PSYNC have said.
     replica: Option<Box<ReplicaSession>>,
     /// Whether its first request is one of HTTP, which is answered elsewhere.
@@ -135,9 +135,9 @@ impl ReplyMode {
 
 /// What a command before may have said of the present one, a bit each: CLIENT CACHING, ASKING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Preface(u8);
+struct OneShotFlags(u8);
 
-impl Preface {
+impl OneShotFlags {
     const CACHING: u8 = 1;
     const ASKING: u8 = 2;
 
@@ -172,7 +172,7 @@ impl Session {
             no_touch: false,
             rare_state: None,
             subscriptions: None,
-            preface: Preface::default(),
+            preface: OneShotFlags::default(),
             seen: 0,
             tells_of_write: false,
             memcached: None,
@@ -188,17 +188,17 @@ impl Session {
 
     /// The client's place among those whose copies are tracked, if it has one.
     #[inline]
-    pub fn tracked(&self) -> Option<&Tracked> {
+    pub fn tracked(&self) -> Option<&TrackingRegistration> {
         self.rare_state.as_ref()?.tracked.as_deref()
     }
 
     /// The same, to be changed.
-    pub fn tracked_mut(&mut self) -> Option<&mut Tracked> {
+    pub fn tracked_mut(&mut self) -> Option<&mut TrackingRegistration> {
         self.rare_state.as_mut()?.tracked.as_deref_mut()
     }
 
     /// Gives the client such a place.
-    pub fn track(&mut self, tracked: Box<Tracked>) {
+    pub fn track(&mut self, tracked: Box<TrackingRegistration>) {
         self.rare_state.get_or_insert_default().tracked = Some(tracked);
     }
 
@@ -236,7 +236,7 @@ impl Session {
     pub fn change_fieldsets<T>(&mut self, change: impl FnOnce(&mut Fieldsets) -> T) -> T {
         let fieldsets = &mut self.rare_state.get_or_insert_default().fieldsets;
         let result = change(fieldsets);
-        self.client.names().holdings.fieldsets = fieldsets.memory();
+        self.client.names().held_memory.fieldsets = fieldsets.memory();
         result
     }
 
@@ -265,17 +265,17 @@ impl Session {
 
     /// As `note_lsn`, of what may be the client's own.
     #[inline]
-    pub fn note_seen(&mut self, seen: Seen) {
+    pub fn note_reply_lsn(&mut self, seen: ReplyLsn) {
         self.note_lsn(seen.lsn);
         if seen.is_own {
             self.note_write(seen.lsn);
         }
     }
 
-    /// As `note_seen`, for the reply of a command.
+    /// As `note_reply_lsn`, for the reply of a command.
     #[inline]
-    pub fn note_reply(&mut self, entry: &CommandEntry, seen: Seen) {
-        self.note_seen(seen);
+    pub fn note_reply(&mut self, entry: &CommandEntry, seen: ReplyLsn) {
+        self.note_reply_lsn(seen);
         self.tells_of_write |= entry.may_write();
     }
 
@@ -321,7 +321,7 @@ impl Session {
     /// Lets the client in as a user, or not any more.
     pub fn authenticate(&mut self, user: Option<Arc<User>>) {
         self.user = user;
-        self.client.set_flag(client_flags::STRANGER, self.user.is_none());
+        self.client.set_flag(client_flags::UNAUTHENTICATED, self.user.is_none());
         self.looked_up = Cell::default();
         let mut names = self.client.names();
         let name = self.user.as_ref().map_or(DEFAULT_USER, |user| user.name());
@@ -394,7 +394,7 @@ impl Session {
     /// mixed with messages, and nobody remembers what they read.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
-        self.reply_mode.is_on() && !self.is_listener() && self.preface == Preface::default()
+        self.reply_mode.is_on() && !self.is_listener() && self.preface == OneShotFlags::default()
     }
 
     /// Whether all but a few commands are refused: messages and replies look alike in RESP2.
@@ -471,11 +471,11 @@ impl Session {
     /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING
     /// unless the command to which it is to apply is still to come.
     pub fn command_done(&mut self, ran: Option<&CommandEntry>) {
-        if self.preface != Preface::default() && !self.is_queueing() {
+        if self.preface != OneShotFlags::default() && !self.is_queueing() {
             match ran.map(|entry| entry.spec.role) {
                 Some(Role::Client) => self.set_asking(false),
                 Some(Role::Asking) => self.set_caching(false),
-                _ => self.preface = Preface::default(),
+                _ => self.preface = OneShotFlags::default(),
             }
         }
         self.reply_mode.advance();
@@ -483,21 +483,21 @@ impl Session {
 
     /// Whether CLIENT CACHING came right before the present command.
     pub fn has_caching(&self) -> bool {
-        self.preface.has(Preface::CACHING)
+        self.preface.has(OneShotFlags::CACHING)
     }
 
     /// CLIENT CACHING, or its end.
     pub fn set_caching(&mut self, is_set: bool) {
-        self.preface.set(Preface::CACHING, is_set);
+        self.preface.set(OneShotFlags::CACHING, is_set);
     }
 
     /// Whether ASKING came right before the present command, or before its transaction.
     pub fn is_asking(&self) -> bool {
-        self.preface.has(Preface::ASKING)
+        self.preface.has(OneShotFlags::ASKING)
     }
 
     /// ASKING, or its end.
     pub fn set_asking(&mut self, is_set: bool) {
-        self.preface.set(Preface::ASKING, is_set);
+        self.preface.set(OneShotFlags::ASKING, is_set);
     }
 }

@@ -12,9 +12,9 @@ use proto::{Args, Output};
 
 use super::Session;
 use super::request::tx_options;
-use super::suspension::{AfterOffload, Executed, OffloadResult, Parked};
+use super::suspension::{AfterOffload, ExecutedCommand, OffloadResult, Parked};
 use super::timer::Timer;
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::lane::Lane;
 use crate::session::RequestAttempt;
 use crate::table::command_table::CommandEntry;
@@ -77,9 +77,9 @@ impl Steps {
         args: Args<'_>,
         work: Box<dyn Stepwise>,
     ) -> Box<Self> {
-        let (output, ran) = (Output::new(), Executed::begun(entry, args));
+        let (output, ran) = (Output::new(), ExecutedCommand::begun(entry, args));
         let done =
-            OffloadResult { output, seen: Seen::default(), ran, then: AfterOffload::Nothing };
+            OffloadResult { output, seen: ReplyLsn::default(), ran, then: AfterOffload::Nothing };
         Box::new(Self { work, parked: None, done })
     }
 

@@ -13,7 +13,7 @@ use super::life::Wait;
 use super::steps::Steps;
 use super::waiting::Waiting;
 use crate::clients::client_id::ClientId;
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::lane::Lane;
 use crate::runtime::write_gate::WriteGate;
 use crate::session::RequestAttempt;
@@ -32,7 +32,7 @@ pub enum Suspension {
     /// Its own next step.
     Steps(Box<Steps>),
     /// The end of other sessions.
-    Departures(Box<Departures>),
+    SessionEndWait(Box<SessionEndWait>),
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
     Pause,
     /// Room for what the request at the head of the input would leave behind.
@@ -64,9 +64,9 @@ pub struct OffloadResult {
     /// The reply.
     pub output: Output,
     /// What the output must wait for.
-    pub seen: Seen,
+    pub seen: ReplyLsn,
     /// The command, for the accounts of the worker.
-    pub ran: Executed,
+    pub ran: ExecutedCommand,
     /// What the session does next.
     pub then: AfterOffload,
 }
@@ -81,10 +81,10 @@ impl OffloadResult {
     pub(crate) fn put_off_program(
         entry: &'static CommandEntry,
         args: OwnedArgs,
-        program: Option<Box<dyn Accounted>>,
+        program: Option<Box<dyn ProgramAccounts>>,
     ) -> Self {
-        let ran = Executed { entry, args, micros: 0, failed: false, program };
-        Self { output: Output::new(), seen: Seen::default(), ran, then: AfterOffload::PutOff }
+        let ran = ExecutedCommand { entry, args, micros: 0, failed: false, program };
+        Self { output: Output::new(), seen: ReplyLsn::default(), ran, then: AfterOffload::PutOff }
     }
 }
 
@@ -115,7 +115,7 @@ pub enum Resumed {
 }
 
 /// What is to be booked of a program that is over, at its session's worker.
-pub trait Accounted: Send {
+pub trait ProgramAccounts: Send {
     /// The program needs nothing of its session any more.
     fn detach(&mut self, _: &mut Session) {}
 
@@ -134,7 +134,7 @@ pub trait Accounted: Send {
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.
-pub struct Executed {
+pub struct ExecutedCommand {
     /// The command.
     pub entry: &'static CommandEntry,
     /// The request, its name first.
@@ -144,10 +144,10 @@ pub struct Executed {
     /// Whether the reply is an error.
     pub failed: bool,
     /// The program that it was, if it was one, with what its own commands have to be booked for.
-    pub program: Option<Box<dyn Accounted>>,
+    pub program: Option<Box<dyn ProgramAccounts>>,
 }
 
-impl Executed {
+impl ExecutedCommand {
     /// What has just begun.
     pub fn begun(entry: &'static CommandEntry, args: Args<'_>) -> Self {
         Self { entry, args: args.into(), micros: 0, failed: false, program: None }
@@ -155,7 +155,7 @@ impl Executed {
 }
 
 /// A wait for the end of other sessions.
-pub struct Departures {
+pub struct SessionEndWait {
     /// The clients whose sessions are to end.
     pub ids: Vec<ClientId>,
     /// When the wait began, and when it has lasted long enough: on the monotonic clock, in
@@ -167,7 +167,7 @@ pub struct Departures {
     pub done: OffloadResult,
 }
 
-impl Departures {
+impl SessionEndWait {
     /// Waits for the end of these clients' sessions, until then at most, and replies this.
     pub fn new(ids: Vec<ClientId>, (began_us, until_us): (i64, i64), done: OffloadResult) -> Self {
         Self { ids, began_us, until_us, done }
@@ -181,7 +181,7 @@ impl Suspension {
         match self {
             Self::None => Wait::Nothing,
             Self::Locks(_) => Wait::Locks,
-            Self::Offload(_) | Self::Steps(_) | Self::Departures(_) => Wait::Result,
+            Self::Offload(_) | Self::Steps(_) | Self::SessionEndWait(_) => Wait::Result,
             Self::ResumableOffload(_) => Wait::Return,
             Self::Pause => Wait::Postponed,
             Self::Backpressure(_) => Wait::Room,

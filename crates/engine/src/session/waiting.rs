@@ -19,7 +19,7 @@ use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::{Client, Signal};
 use crate::clients::unregistration::{Registered, Unregistration};
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::runtime::background::BETWEEN_LOOKS;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -53,7 +53,7 @@ pub struct Served {
     /// Its reply.
     pub output: Output,
     /// What the reply must wait for.
-    pub seen: Seen,
+    pub seen: ReplyLsn,
     /// What the reply is: an element, an error of the command, or a refusal.
     pub answer: ServedWith,
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use acl::{Catalogue, CatalogueEntry};
 use base::quote::shown;
 use commands::errors;
-use commands::{Command, DataCommand, Flags, Group, Handler, Plan, Spec, categories};
+use commands::{Command, DataCommand, Flags, Group, Handler, LockPlan, Spec, categories};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -341,7 +341,7 @@ fn is_brief(spec: &Spec, run: Run) -> bool {
     let flags = spec.flags;
     let goes_on = [Flags::BLOCKING, Flags::TOUCHES_ARBITRARY_KEYS, Flags::USES_FIELDSET];
     matches!(run, Run::Data(_))
-        && spec.plan == Plan::Keys
+        && spec.plan == LockPlan::Keys
         && (flags.has(Flags::FAST) || spec.group == Group::String)
         && !goes_on.into_iter().any(|flag| flags.has(flag))
 }

@@ -55,7 +55,7 @@ pub type PartitionSet = SmallVec<[PartitionIndex; 12]>;
 /// What a transaction may touch, and how far it has got it.
 pub struct Acquisition {
     keyspace: &'static Keyspace,
-    wanted: Wanted,
+    wanted: LockScope,
     held: usize,
     rounds: u8,
     /// When the acquisition was beaten first, on the monotonic clock in microseconds, if `rounds`
@@ -73,7 +73,7 @@ pub struct Acquisition {
 
 /// Which partitions a transaction may touch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum LockScope {
     /// These, in rising order without repetition.
     Partitions(PartitionSet),
     /// Everything; all other transactions stand still.
@@ -84,13 +84,13 @@ impl Acquisition {
     /// A plan for some partitions, in any order.
     #[must_use]
     pub fn of_partitions(keyspace: &'static Keyspace, partitions: PartitionSet) -> Self {
-        Self::new(keyspace, Wanted::of_partitions(partitions))
+        Self::new(keyspace, LockScope::of_partitions(partitions))
     }
 
     /// A plan for everything.
     #[must_use]
     pub fn of_world(keyspace: &'static Keyspace) -> Self {
-        Self::new(keyspace, Wanted::World)
+        Self::new(keyspace, LockScope::World)
     }
 
     /// One that has these partitions, whose locks the caller had.
@@ -105,8 +105,8 @@ impl Acquisition {
         debug_assert!(self.is_complete() && !self.wants_world(), "all its locks are there");
         self.held = 0;
         match &mut self.wanted {
-            Wanted::Partitions(partitions) => std::mem::take(partitions),
-            Wanted::World => PartitionSet::default(),
+            LockScope::Partitions(partitions) => std::mem::take(partitions),
+            LockScope::World => PartitionSet::default(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Acquisition {
         in_grant(self.keyspace, self)
     }
 
-    fn new(keyspace: &'static Keyspace, wanted: Wanted) -> Self {
+    fn new(keyspace: &'static Keyspace, wanted: LockScope) -> Self {
         Self {
             keyspace,
             wanted,
@@ -134,7 +134,7 @@ impl Acquisition {
     /// Whether this is a plan for the world, which is awaited outside every turnstile.
     #[must_use]
     pub fn wants_world(&self) -> bool {
-        self.wanted == Wanted::World
+        self.wanted == LockScope::World
     }
 
     /// How often it has queued so far.
@@ -147,7 +147,7 @@ impl Acquisition {
     #[cfg(all(test, feature = "shuttle"))]
     pub(crate) const PATIENCE: u8 = PATIENCE;
 
-    pub(crate) fn wanted(&self) -> &Wanted {
+    pub(crate) fn wanted(&self) -> &LockScope {
         &self.wanted
     }
 
@@ -165,8 +165,8 @@ impl Acquisition {
     #[must_use]
     pub fn partitions(&self) -> &[PartitionIndex] {
         match &self.wanted {
-            Wanted::Partitions(partitions) => partitions,
-            Wanted::World => &[],
+            LockScope::Partitions(partitions) => partitions,
+            LockScope::World => &[],
         }
     }
 
@@ -174,8 +174,8 @@ impl Acquisition {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         match &self.wanted {
-            Wanted::Partitions(partitions) => self.held == partitions.len(),
-            Wanted::World => self.world.as_ref().is_some_and(WorldTicket::is_granted),
+            LockScope::Partitions(partitions) => self.held == partitions.len(),
+            LockScope::World => self.world.as_ref().is_some_and(WorldTicket::is_granted),
         }
     }
 
@@ -183,7 +183,7 @@ impl Acquisition {
     /// nothing is queued. Not for the world, which is never free at once.
     #[inline]
     pub fn attempt(&mut self) -> bool {
-        let Wanted::Partitions(partitions) = &self.wanted else { return self.is_complete() };
+        let LockScope::Partitions(partitions) = &self.wanted else { return self.is_complete() };
         if self.ticket.is_some() || self.defers {
             // A ticket is out for the lock that comes next: only `poll` may go on.
             return false;
@@ -203,7 +203,7 @@ impl Acquisition {
     /// Everything else must be held. Whether it is held.
     pub(crate) fn extend(&mut self, index: PartitionIndex) -> bool {
         let is_complete = self.is_complete();
-        let Wanted::Partitions(partitions) = &mut self.wanted else { return is_complete };
+        let LockScope::Partitions(partitions) = &mut self.wanted else { return is_complete };
         debug_assert!(is_complete && self.ticket.is_none(), "it waits for nothing");
         let Err(place) = partitions.binary_search(&index) else { return true };
         if !self.keyspace.partition(index).word.acquire_spinning() {
@@ -218,7 +218,7 @@ impl Acquisition {
     /// one partition is as good as another. All are on their way from memory before the first is
     /// looked at.
     pub(crate) fn take_available(&mut self) {
-        let Wanted::Partitions(partitions) = &mut self.wanted else { return };
+        let LockScope::Partitions(partitions) = &mut self.wanted else { return };
         debug_assert!(self.held == 0 && self.ticket.is_none(), "it has not begun yet");
         let partition = |index: &PartitionIndex| self.keyspace.partition(*index);
         for index in &*partitions {
@@ -231,7 +231,7 @@ impl Acquisition {
     /// Goes on until everything is held, or the waker is queued for what is missing. Partitions
     /// must be polled inside a turnstile, the world outside.
     pub fn poll(&mut self, waker: &Waker) -> Poll<()> {
-        let Wanted::Partitions(partitions) = &self.wanted else {
+        let LockScope::Partitions(partitions) = &self.wanted else {
             return self.poll_world(waker);
         };
         if let Some(ticket) = &self.ticket {
@@ -264,8 +264,8 @@ impl Acquisition {
     /// The partition whose lock comes next.
     fn next_wanted(&self) -> Option<PartitionIndex> {
         match &self.wanted {
-            Wanted::Partitions(partitions) => partitions.get(self.held).copied(),
-            Wanted::World => None,
+            LockScope::Partitions(partitions) => partitions.get(self.held).copied(),
+            LockScope::World => None,
         }
     }
 
@@ -319,7 +319,7 @@ impl Acquisition {
 
     /// Claims all its partitions: transactions that would hold one for long let it go first.
     pub(super) fn claim(&mut self) {
-        if let Wanted::Partitions(partitions) = &self.wanted
+        if let LockScope::Partitions(partitions) = &self.wanted
             && self.claim.is_none()
             && partitions.len() > 1
         {
@@ -331,7 +331,7 @@ impl Acquisition {
     /// any of them before: a transaction that has changed nothing yet gives them back.
     #[must_use]
     pub fn prolong(&mut self) -> bool {
-        let Wanted::Partitions(partitions) = &self.wanted else { return true };
+        let LockScope::Partitions(partitions) = &self.wanted else { return true };
         if !self.is_complete() {
             // A visitor goes from lock to lock and holds none while it moves to where it may wait.
             debug_assert_eq!(self.held, 0, "who waits for locks holds none for long");
@@ -369,8 +369,8 @@ impl Acquisition {
     #[must_use]
     pub fn obstacle(&self) -> Obstacle<'_> {
         match &self.wanted {
-            Wanted::Partitions(partitions) => Obstacle::Partitions(partitions),
-            Wanted::World => Obstacle::World,
+            LockScope::Partitions(partitions) => Obstacle::Partitions(partitions),
+            LockScope::World => Obstacle::World,
         }
     }
 
@@ -404,8 +404,8 @@ impl Acquisition {
     #[inline]
     pub(crate) fn each_held(&self) -> impl Iterator<Item = &PartitionContent> {
         let held = match &self.wanted {
-            Wanted::Partitions(partitions) => &partitions[..self.held],
-            Wanted::World => &[],
+            LockScope::Partitions(partitions) => &partitions[..self.held],
+            LockScope::World => &[],
         };
         // SAFETY: as in `content`; all of these are held.
         held.iter().map(|&index| unsafe { &*self.keyspace.partition(index).content() })
@@ -413,7 +413,7 @@ impl Acquisition {
 
     /// Does something to the content of every partition that is held by its own lock.
     pub(crate) fn for_each_held(&mut self, mut change: impl FnMut(&mut PartitionContent)) {
-        let Wanted::Partitions(partitions) = &self.wanted else { return };
+        let LockScope::Partitions(partitions) = &self.wanted else { return };
         for &index in &partitions[..self.held] {
             // SAFETY: held, and partitions are distinct; `self` is borrowed exclusively.
             change(unsafe { &mut *self.keyspace.partition(index).content() });
@@ -423,8 +423,8 @@ impl Acquisition {
     #[inline]
     fn holds(&self, partition: PartitionIndex) -> bool {
         match &self.wanted {
-            Wanted::Partitions(partitions) => is_among(partition, &partitions[..self.held]),
-            Wanted::World => self.is_complete(),
+            LockScope::Partitions(partitions) => is_among(partition, &partitions[..self.held]),
+            LockScope::World => self.is_complete(),
         }
     }
 
@@ -434,7 +434,7 @@ impl Acquisition {
     }
 
     fn release_held(&mut self) {
-        let Wanted::Partitions(partitions) = &self.wanted else { return };
+        let LockScope::Partitions(partitions) = &self.wanted else { return };
         for &index in &partitions[..self.held] {
             self.keyspace.partition(index).word.release(self.keyspace.lot(), index);
         }
@@ -451,7 +451,7 @@ impl Acquisition {
         debug_assert!(self.ticket.is_none(), "who holds everything waits for nothing");
         self.release_held();
         self.end_claim();
-        self.wanted = Wanted::of_partitions(partitions);
+        self.wanted = LockScope::of_partitions(partitions);
     }
 }
 
@@ -476,7 +476,7 @@ fn is_among(partition: PartitionIndex, sorted: &[PartitionIndex]) -> bool {
     has(first) | has(last)
 }
 
-impl Wanted {
+impl LockScope {
     fn of_partitions(mut partitions: PartitionSet) -> Self {
         if partitions.len() > MARKED_MIN {
             return Self::Partitions(distinct(&partitions));
@@ -527,7 +527,7 @@ fn sort(partitions: &mut [PartitionIndex]) {
 impl Drop for Acquisition {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take()
-            && let Wanted::Partitions(partitions) = &self.wanted
+            && let LockScope::Partitions(partitions) = &self.wanted
         {
             // The ticket is for the first partition not held, or after a release for any of them;
             // the ticket knows which.

@@ -137,7 +137,7 @@ impl Partition {
     /// Looks at the content if the lock is free this instant: for hints that may be skipped. The
     /// caller is inside its turnstile, so that the world is nobody's.
     #[inline]
-    pub(crate) fn glance(
+    pub(crate) fn try_peek(
         &self,
         lot: &ParkingLot,
         index: PartitionIndex,

@@ -20,7 +20,7 @@ use crate::refusal::Refusal;
 
 /// What became of a key whose container was edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ContainerOutcome {
     /// The key is there.
     Kept,
     /// The key had its last element taken and is gone; the caller reports `del`.
@@ -64,7 +64,7 @@ impl Tx {
         &mut self,
         key: &[u8],
         edit: impl FnOnce(&mut C) -> R,
-    ) -> Result<(R, Outcome), Refusal> {
+    ) -> Result<(R, ContainerOutcome), Refusal> {
         self.edit_with(key, edit, true)
     }
 
@@ -142,7 +142,7 @@ impl Tx {
         self.effects.note_expired_members(self.options.database, C::REMOVE, key, &members);
         let names = members.iter().map(Vec::as_slice);
         self.member_event(EventClass::of_kind(C::KIND), C::EXPIRED, key, names);
-        if outcome == Outcome::Removed {
+        if outcome == ContainerOutcome::Removed {
             self.event(EventClass::Generic, "del", key);
         }
         Ok(members.len())
@@ -153,7 +153,7 @@ impl Tx {
         key: &[u8],
         edit: impl FnOnce(&mut C) -> R,
         members_expire: bool,
-    ) -> Result<(R, Outcome), Refusal> {
+    ) -> Result<(R, ContainerOutcome), Refusal> {
         let (options, location) = (self.options, self.locate(key));
         let settings = self.keyspace.settings();
         let Some((mut mutation, access)) = self.mutation_and_clock(location) else {
@@ -162,12 +162,14 @@ impl Tx {
         let Some((place, entry)) = mutation.find(key) else {
             let mut container = C::default();
             let result = edit(&mut container);
-            let Some(stored) = container.store() else { return Ok((result, Outcome::Absent)) };
+            let Some(stored) = container.store() else {
+                return Ok((result, ContainerOutcome::Absent));
+            };
             let mut entry = EntryBox::container(key, C::KIND, stored, None);
             entry.set_access_clock(access.fresh());
             mutation.insert(entry);
             self.event(EventClass::New, "new", key);
-            return Ok((result, Outcome::Kept));
+            return Ok((result, ContainerOutcome::Kept));
         };
         if entry.is_expired(options.now) && !options.sees_expired {
             self.expire_if_due(key)?;
@@ -196,7 +198,7 @@ impl Tx {
                     (Some(container), result) => (container, result),
                     (None, result) => {
                         mutation.entry(place).set_access_clock(clock);
-                        return Ok((result, Outcome::Kept));
+                        return Ok((result, ContainerOutcome::Kept));
                     }
                 }
             }
@@ -204,7 +206,7 @@ impl Tx {
         let Some(stored) = container.store() else {
             let entry = mutation.remove(place);
             self.discard(entry);
-            return Ok((result, Outcome::Removed));
+            return Ok((result, ContainerOutcome::Removed));
         };
         if write_back(&mut mutation, place, &stored) {
             mutation.entry(place).set_access_clock(clock);
@@ -213,7 +215,7 @@ impl Tx {
             entry.set_access_clock(clock);
             mutation.replace(place, entry);
         }
-        Ok((result, Outcome::Kept))
+        Ok((result, ContainerOutcome::Kept))
     }
 
     /// Stores a container, whatever was there; one without elements removes the key. Returns

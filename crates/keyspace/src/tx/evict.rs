@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::Tx;
 use crate::entry::{EntryRef, EntryTable, Identity};
-use crate::ghost_list::{Sample, Yardstick};
+use crate::ghost_list::{RankParameters, Sample};
 use crate::keyspace::Location;
 use crate::lock::partition::PartitionIndex;
 
@@ -256,9 +256,9 @@ impl Tx {
 
     /// Finds out how little all are worth, and leaves out what must stay.
     fn rank_all(&self, rule: EvictionPolicy, all: &mut Candidates<'_>) {
-        let yardstick = self.yardstick(rule);
+        let rank_parameters = self.rank_parameters(rule);
         all.retain(|seen| {
-            let rank = self.rank(rule, seen, yardstick);
+            let rank = self.rank(rule, seen, rank_parameters);
             seen.rank = rank.unwrap_or_default();
             rank.is_some()
         });
@@ -303,10 +303,10 @@ impl Tx {
     }
 
     /// What worth is measured by, where the rule asks for it.
-    fn yardstick(&self, rule: EvictionPolicy) -> Yardstick {
+    fn rank_parameters(&self, rule: EvictionPolicy) -> RankParameters {
         match rule.order {
-            EvictionOrder::Worth => self.keyspace.ghost_list().yardstick(),
-            _ => Yardstick::default(),
+            EvictionOrder::Worth => self.keyspace.ghost_list().rank_parameters(),
+            _ => RankParameters::default(),
         }
     }
 
@@ -315,7 +315,7 @@ impl Tx {
         &self,
         rule: EvictionPolicy,
         seen: &Candidate<'_>,
-        yardstick: Yardstick,
+        rank_parameters: RankParameters,
     ) -> Option<u64> {
         let Candidate { position, entry, .. } = *seen;
         let deadline = entry.deadline();
@@ -330,7 +330,7 @@ impl Tx {
             EvictionOrder::Deadline => u64::MAX - deadline.unwrap_or(i64::MAX).max(0) as u64,
             EvictionOrder::Worth => {
                 let (uses, age_ms) = self.access.uses_and_age(entry.access_clock());
-                yardstick.rank(uses, age_ms, entry.memory(), position)
+                rank_parameters.rank(uses, age_ms, entry.memory(), position)
             }
             EvictionOrder::Random => seen.rank,
         })

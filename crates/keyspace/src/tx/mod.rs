@@ -39,10 +39,10 @@ use std::sync::atomic::Ordering;
 use base::time::UnixMillis;
 use smallvec::SmallVec;
 
-pub use container::Outcome;
+pub use container::ContainerOutcome;
 pub use effects::{Effects, Event, EventClass, MEMBER_EVENTS, Propagation};
 pub use evict::{Evicted, EvictionNeed, EvictionOrder, EvictionPolicy, EvictionSample};
-pub use read_phase::Computed;
+pub use read_phase::ReadPhaseResult;
 pub use sweep::Swept;
 pub use undo::UndoPoint;
 pub(crate) use waiting::in_grant;
@@ -60,8 +60,8 @@ use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
 use crate::waiting::{NamedKey, ReadyKeys};
 use modified::ModifiedKeys;
-use mutation::{Made, Mutation};
-use read_phase::Phase;
+use mutation::{Mutation, MutationSummary};
+use read_phase::TxPhase;
 use undo::UndoLog;
 
 /// How a transaction is begun.
@@ -135,7 +135,7 @@ pub struct Tx {
     stale: RefCell<SmallVec<[NamedKey; 1]>>,
     /// Keys that reads did not find, where somebody listens; they become events before the next.
     missed: RefCell<Vec<Missed>>,
-    counted: Counted,
+    counted: LookupCounters,
     /// What was needed and not granted.
     beyond: RefCell<Widening>,
     /// The highest LSN in partitions that were visited and left again, and of what was seen beside
@@ -151,11 +151,11 @@ pub struct Tx {
     located: LocatedKeys,
     /// Whether what runs now was called by a script.
     is_for_script: bool,
-    made: Made,
+    made: MutationSummary,
     /// Whether a client has everything removed by it.
     has_flushed_all: bool,
     /// Where the transaction computes without its locks, or did.
-    phase: Option<Box<Phase>>,
+    phase: Option<Box<TxPhase>>,
 }
 
 /// A key that a read did not find.
@@ -169,7 +169,7 @@ struct Missed {
 /// What a transaction looked up so far; booked when it is concluded, so that a round that was
 /// undone does not count.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct LookupCounters {
     hits: Cell<u64>,
     misses: Cell<u64>,
     expired: Cell<u64>,
@@ -178,7 +178,7 @@ pub(crate) struct Counted {
     expired_members: Cell<u64>,
 }
 
-impl Counted {
+impl LookupCounters {
     /// Keys and members that went though no command said so.
     fn expired_count(&self) -> u64 {
         self.expired.get() + self.expired_members.get() + self.evicted.get()
@@ -215,7 +215,7 @@ impl Tx {
             undo: (options.undoable || has_waiters).then(UndoLog::default),
             stale: RefCell::default(),
             missed: RefCell::default(),
-            counted: Counted::default(),
+            counted: LookupCounters::default(),
             beyond: RefCell::default(),
             visited: 0,
             ready: ReadyKeys::default(),
@@ -223,7 +223,7 @@ impl Tx {
             hint: (0, 0, Location::new(0, 0)),
             located: LocatedKeys::default(),
             is_for_script: false,
-            made: Made::default(),
+            made: MutationSummary::default(),
             has_flushed_all: false,
             phase: None,
         }
@@ -450,7 +450,7 @@ impl Tx {
     /// Counts changes that are final, and with them the lookups that led to them.
     #[inline]
     pub fn count_final_changes(&mut self, changes: u64) {
-        let Counted { hits, misses, expired, expired_unread, evicted, expired_members } =
+        let LookupCounters { hits, misses, expired, expired_unread, evicted, expired_members } =
             std::mem::take(&mut self.counted);
         for (count, number) in [
             (Count::Hits, hits.get()),

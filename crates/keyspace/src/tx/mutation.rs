@@ -19,8 +19,8 @@ use crate::big_keys::BigKeyMetric;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
 use crate::critical_section::CriticalSection;
-use crate::demand::Demand;
 use crate::entry::{EntryBox, EntryRef, Identity, ItemNotes, NewText};
+use crate::feature_level::FeatureLevel;
 use crate::keyspace::{Keyspace, Location};
 use crate::lazy_free::{BIG_ENTRY, Garbage};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
@@ -40,34 +40,34 @@ pub(super) struct Mutation<'a> {
     pub(super) logical: usize,
     pub(super) ready: &'a mut ReadyKeys,
     pub(super) modified: Option<&'a mut ModifiedKeys>,
-    pub(super) made: &'a mut Made,
+    pub(super) made: &'a mut MutationSummary,
 }
 
 /// What mutations of a transaction came to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Made {
+pub(super) struct MutationSummary {
     /// Whether anything was changed that is not final.
     pub(super) touched: bool,
     /// What a reader must know to hold what was stored.
-    pub(super) demand: Demand,
+    pub(super) feature_level: FeatureLevel,
 }
 
-impl Made {
+impl MutationSummary {
     #[inline]
-    pub(super) fn demand(&mut self, demand: Demand) {
-        self.demand = self.demand.max(demand);
+    pub(super) fn require_feature_level(&mut self, feature_level: FeatureLevel) {
+        self.feature_level = self.feature_level.max(feature_level);
     }
 }
 
 impl Tx {
     /// Says what it takes to hold what was stored, where no new entry tells it.
-    pub fn demand(&mut self, demand: Demand) {
-        self.made.demand(demand);
+    pub fn require_feature_level(&mut self, feature_level: FeatureLevel) {
+        self.made.require_feature_level(feature_level);
     }
 
     /// Takes what is demanded of a server that is to hold what was stored so far.
-    pub fn take_demand(&mut self) -> Demand {
-        std::mem::take(&mut self.made.demand)
+    pub fn take_feature_level(&mut self) -> FeatureLevel {
+        std::mem::take(&mut self.made.feature_level)
     }
 }
 
@@ -112,7 +112,7 @@ impl Mutation<'_> {
             undo.remember(self.partition, self.physical, entry.borrow().key(), || None);
         }
         self.signal_ready(entry.borrow(), false);
-        self.made.demand(Demand::of(entry.borrow()));
+        self.made.require_feature_level(FeatureLevel::of(entry.borrow()));
         steps::step();
         let change = CriticalSection::begin();
         entry.borrow().set_marks(self.content.marks);
@@ -260,7 +260,7 @@ impl Mutation<'_> {
     /// Puts another entry with the same key in an entry's place.
     pub(super) fn replace(&mut self, place: Place, entry: EntryBox) {
         self.before_change(place);
-        self.made.demand(Demand::of(entry.borrow()));
+        self.made.require_feature_level(FeatureLevel::of(entry.borrow()));
         let change = CriticalSection::begin();
         // Whatever is stored there: the key stays.
         if self.entry(place).is_sticky() {
@@ -463,7 +463,10 @@ impl Mutation<'_> {
     #[cold]
     fn note_deadlines(&mut self, place: Place, before: Deadlines, after: Deadlines) {
         self.content.table_mut(self.physical).retag(place);
-        self.made.demand(Demand::of_members(self.entry(place).kind(), after.members.is_some()));
+        self.made.require_feature_level(FeatureLevel::of_members(
+            self.entry(place).kind(),
+            after.members.is_some(),
+        ));
         self.count_deadlines(before, after);
     }
 

@@ -18,7 +18,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Counted, Missed, Tx, TxOptions};
+use super::{LookupCounters, Missed, Tx, TxOptions};
 use crate::entry::{EntryBox, EntryRef};
 use crate::lazy_free::{BIG_ENTRY, CopiesHeld, LazyFreeQueue};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
@@ -55,7 +55,7 @@ pub(super) struct Copied {
 }
 
 /// What makes a transaction one of these.
-pub(super) enum Phase {
+pub(super) enum TxPhase {
     /// The copies that the command computes from; the result, once it is there.
     Read(ReadSet, Option<Box<dyn Any + Send>>),
     /// The command has its locks again; the result is valid.
@@ -65,10 +65,10 @@ pub(super) enum Phase {
 }
 
 /// What a read phase came to.
-pub struct Computed {
+pub struct ReadPhaseResult {
     reads: ReadSet,
     result: Option<Box<dyn Any + Send>>,
-    counted: Counted,
+    counted: LookupCounters,
     missed: Vec<Missed>,
 }
 
@@ -112,7 +112,7 @@ impl Tx {
         let options = TxOptions { undoable: false, heavy: true, ..self.options };
         let mut phase = Self::with_grant(nothing, options);
         phase.note_lsn(self.observed_lsn());
-        phase.phase = Some(Box::new(Phase::Read(reads, None)));
+        phase.phase = Some(Box::new(TxPhase::Read(reads, None)));
         Some(phase)
     }
 
@@ -123,7 +123,7 @@ impl Tx {
         key: &[u8],
         partition: PartitionIndex,
     ) -> Result<Option<EntryRef<'_>>, Refusal> {
-        let Some(Phase::Read(reads, _)) = self.phase.as_deref() else {
+        let Some(TxPhase::Read(reads, _)) = self.phase.as_deref() else {
             return Err(self.refuse_beyond(partition));
         };
         let Some(copied) = reads.copies.get(key) else { return Err(self.refuse_beyond(partition)) };
@@ -140,21 +140,21 @@ impl Tx {
         work: impl FnOnce(&Self) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         match self.phase.as_deref() {
-            None | Some(Phase::Single(_)) => return work(self),
-            Some(Phase::Write(_)) => {
-                if let Some(Phase::Write(result)) = self.phase.take().map(|phase| *phase)
+            None | Some(TxPhase::Single(_)) => return work(self),
+            Some(TxPhase::Write(_)) => {
+                if let Some(TxPhase::Write(result)) = self.phase.take().map(|phase| *phase)
                     && let Ok(result) = result.downcast()
                 {
                     return Ok(*result);
                 }
                 return work(self);
             }
-            Some(Phase::Read(..)) => {}
+            Some(TxPhase::Read(..)) => {}
         }
-        self.counted = Counted::default();
+        self.counted = LookupCounters::default();
         self.missed.get_mut().clear();
         let computed = work(self)?;
-        if let Some(Phase::Read(_, result)) = self.phase.as_deref_mut() {
+        if let Some(TxPhase::Read(_, result)) = self.phase.as_deref_mut() {
             *result = Some(Box::new(computed));
         }
         Err(Refusal::Widen)
@@ -162,16 +162,16 @@ impl Tx {
 
     /// Ends a read phase behind which the command begins again with its locks.
     #[must_use]
-    pub fn end_read_phase(mut self) -> Option<Computed> {
-        let Phase::Read(reads, result) = *self.phase.take()? else { return None };
+    pub fn end_read_phase(mut self) -> Option<ReadPhaseResult> {
+        let TxPhase::Read(reads, result) = *self.phase.take()? else { return None };
         let (counted, missed) = (std::mem::take(&mut self.counted), self.missed.take());
-        Some(Computed { reads, result, counted, missed })
+        Some(ReadPhaseResult { reads, result, counted, missed })
     }
 
     /// Takes what a read phase computed, if the keys that it read hold now what they held then:
     /// whether that is so. The locks of all of them are held.
     #[must_use]
-    pub fn validate(&mut self, computed: &mut Computed) -> bool {
+    pub fn validate(&mut self, computed: &mut ReadPhaseResult) -> bool {
         let Some(result) = computed.result.take() else { return false };
         let are_same = computed.reads.copies.iter().all(|(key, copied)| {
             !copied.was_read.get() || self.holds_still(key, copied.image.as_ref())
@@ -188,7 +188,7 @@ impl Tx {
         }
         self.counted = std::mem::take(&mut computed.counted);
         self.missed.replace(std::mem::take(&mut computed.missed));
-        self.phase = Some(Box::new(Phase::Write(result)));
+        self.phase = Some(Box::new(TxPhase::Write(result)));
         true
     }
 

@@ -9,7 +9,7 @@ use structs::blob::Blob;
 use structs::object::Object;
 
 use super::Tx;
-use super::read_phase::Phase;
+use super::read_phase::TxPhase;
 use super::write::Lifetime;
 use crate::entry::{INLINE_MAX, NewText, Text};
 use crate::refusal::Refusal;
@@ -21,7 +21,7 @@ impl Tx {
     /// Says in what buffer the request came, where that came alone: a long value stays in it.
     pub fn came_in(&mut self, buffer: &Arc<Vec<u8>>) {
         if self.phase.is_none() {
-            self.phase = Some(Box::new(Phase::Single(Arc::clone(buffer))));
+            self.phase = Some(Box::new(TxPhase::Single(Arc::clone(buffer))));
         }
     }
 
@@ -38,7 +38,7 @@ impl Tx {
 
     #[cold]
     fn left_in_buffer(&self, bytes: &[u8]) -> Option<Blob> {
-        let Some(Phase::Single(buffer)) = self.phase.as_deref() else { return None };
+        let Some(TxPhase::Single(buffer)) = self.phase.as_deref() else { return None };
         let begin = bytes.as_ptr().addr().checked_sub(buffer.as_ptr().addr())?;
         let lies_there = begin + bytes.len() <= buffer.len();
         (lies_there && bytes.len() / SHARE.0 >= buffer.capacity() / SHARE.1)

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use base::steps;
 
 use super::modified::ModifiedMark;
-use super::mutation::Made;
+use super::mutation::MutationSummary;
 use super::world::FlushedDatabase;
-use super::{Counted, Tx};
+use super::{LookupCounters, Tx};
 use crate::entry::EntryBox;
 use crate::keyspace::Location;
 use crate::lock::partition::PartitionIndex;
@@ -47,7 +47,7 @@ enum DatabaseOperation {
 /// Where a transaction stood when it had changed nothing.
 #[derive(Clone, Debug, Default)]
 pub struct UndoPoint {
-    counted: Counted,
+    counted: LookupCounters,
     modified: ModifiedMark,
     ready: usize,
 }
@@ -167,12 +167,12 @@ impl Tx {
         }
         self.physical = self.keyspace.physical(home);
         self.effects.reset();
-        self.counted = Counted::default();
+        self.counted = LookupCounters::default();
         self.stale.borrow_mut().clear();
         self.missed.borrow_mut().clear();
         // To put a key back is no change to clients that wait for it.
         self.ready.truncate(ready);
-        (self.made, self.has_flushed_all) = (Made::default(), false);
+        (self.made, self.has_flushed_all) = (MutationSummary::default(), false);
     }
 
     fn put_all_back(&mut self, images: Images) {

@@ -11,7 +11,7 @@ use base::steps;
 use super::Tx;
 use crate::critical_section::CriticalSection;
 use crate::keyspace::{Keyspace, PARTITIONS};
-use crate::lock::acquisition::{Acquisition, Wanted};
+use crate::lock::acquisition::{Acquisition, LockScope};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::refusal::Refusal;
 use crate::waiting::{QueuedWaiter, WaitQueue, Waiter, WaitingKeys};
@@ -189,8 +189,8 @@ fn in_partitions(grant: &Acquisition) -> bool {
     let waits =
         |index: &PartitionIndex| grant.content(*index).is_some_and(|it| it.waiting().is_some());
     match grant.wanted() {
-        Wanted::Partitions(partitions) => partitions.iter().any(waits),
+        LockScope::Partitions(partitions) => partitions.iter().any(waits),
         // The world reaches every partition, so nothing is ever beyond it.
-        Wanted::World => false,
+        LockScope::World => false,
     }
 }

@@ -4,9 +4,9 @@
 //! Invariant: a transaction that holds locks only tries for more, out of their order, and waits for
 //! none of them: so there is no cycle. All locks are kept to its end, which keeps it serializable.
 
-use super::read_phase::Phase;
-use super::{Counted, Tx};
-use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
+use super::read_phase::TxPhase;
+use super::{LookupCounters, Tx};
+use crate::lock::acquisition::{Acquisition, LockScope, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 use crate::refusal::Refusal;
 
@@ -20,7 +20,7 @@ pub(super) struct Widening {
 /// How far a transaction was when one of its commands began.
 #[derive(Clone, Debug, Default)]
 pub struct CommandStart {
-    counted: Counted,
+    counted: LookupCounters,
     /// How many changes can be undone.
     changes: u64,
 }
@@ -43,7 +43,7 @@ impl Tx {
     #[cold]
     #[must_use]
     pub fn may_widen(&self) -> bool {
-        self.undo.is_some() || matches!(self.phase.as_deref(), Some(Phase::Read(..)))
+        self.undo.is_some() || matches!(self.phase.as_deref(), Some(TxPhase::Read(..)))
     }
 
     /// After `Refusal::Widen`: these partitions are needed, too, where they are not held.
@@ -86,7 +86,7 @@ impl Tx {
         let keyspace = self.keyspace;
         let Widening { partitions: mut union, world } = self.beyond.take();
         let world = world || self.has_world();
-        if let Wanted::Partitions(partitions) = self.grant.wanted() {
+        if let LockScope::Partitions(partitions) = self.grant.wanted() {
             union.extend_from_slice(partitions);
         }
         drop(self);

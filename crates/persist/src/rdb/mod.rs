@@ -28,7 +28,7 @@ mod zipmap;
 use std::ops::RangeInclusive;
 
 use base::UnixMillis;
-use keyspace::{Demand, Kind};
+use keyspace::{FeatureLevel, Kind};
 
 pub use writer::Writer;
 
@@ -69,14 +69,14 @@ pub fn is_readable(version: u16) -> bool {
 
 /// What a reader of a version can hold.
 #[must_use]
-pub fn met_by(version: u16) -> Demand {
+pub fn met_by(version: u16) -> FeatureLevel {
     match version {
-        OWN.. => Demand::Own,
-        _ if VALKEY.contains(&version) => Demand::TimedFields,
-        REDIS_8_8.. => Demand::GivenBack,
-        REDIS_8_6.. => Demand::Producers,
-        REDIS_7_4.. => Demand::TimedFields,
-        _ => Demand::Nothing,
+        OWN.. => FeatureLevel::Own,
+        _ if VALKEY.contains(&version) => FeatureLevel::TimedFields,
+        REDIS_8_8.. => FeatureLevel::GivenBack,
+        REDIS_8_6.. => FeatureLevel::Producers,
+        REDIS_7_4.. => FeatureLevel::TimedFields,
+        _ => FeatureLevel::Nothing,
     }
 }
 

@@ -86,15 +86,15 @@ fn a_replica_goes_on_only_within_what_is_kept_and_shared() {
         ("?", 450, kept, full(Wanted)),
         ("?anything", 450, kept, full(Wanted)),
     ] {
-        assert_eq!(history.judge(asked.as_bytes(), byte, kept), verdict, "{asked} {byte}");
+        assert_eq!(history.psync_verdict(asked.as_bytes(), byte, kept), verdict, "{asked} {byte}");
     }
     let empty = Some(KeptRange { first: 7, end: 7 });
     assert_eq!(empty.map(|kept| (kept.first_byte(), kept.len())), Some((8, 0)));
-    assert_eq!(history.judge(first.as_bytes(), 8, empty), partial(7));
+    assert_eq!(history.psync_verdict(first.as_bytes(), 8, empty), partial(7));
     let restarted = History::of_primary(saved(1, 7), id(2));
-    assert_eq!(restarted.judge(second.as_bytes(), 8, empty), partial(7));
+    assert_eq!(restarted.psync_verdict(second.as_bytes(), 8, empty), partial(7));
     let zeros = ReplicationId::NONE.to_string();
-    assert_eq!(History::new(id(1)).judge(zeros.as_bytes(), 8, empty), full(OtherId));
+    assert_eq!(History::new(id(1)).psync_verdict(zeros.as_bytes(), 8, empty), full(OtherId));
 }
 
 #[test]
@@ -151,10 +151,10 @@ proptest! {
     fn hostile_words_are_judged(id in any::<Vec<u8>>(), byte: i64, first: u32, len: u32) {
         let kept = KeptRange { first: first.into(), end: u64::from(first) + u64::from(len) };
         let ours = History::new(self::id(1));
-        let verdict = ours.judge(ours.id().as_bytes(), byte, Some(kept));
+        let verdict = ours.psync_verdict(ours.id().as_bytes(), byte, Some(kept));
         let may = byte > i64::from(first) && byte as u64 <= kept.end + 1;
         prop_assert_eq!(matches!(verdict, PsyncVerdict::Partial { .. }), may);
-        prop_assert_eq!(ours.judge(&id, byte, None) == PsyncVerdict::Full(Wanted),
+        prop_assert_eq!(ours.psync_verdict(&id, byte, None) == PsyncVerdict::Full(Wanted),
             id.first() == Some(&b'?'));
     }
 }

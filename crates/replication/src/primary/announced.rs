@@ -16,7 +16,7 @@ pub const OWN_CAPABILITY: &[u8] = b"apus";
 
 /// What a client has announced.
 #[derive(Clone, Debug, Default)]
-pub struct Announced {
+pub struct ReplconfState {
     /// The port that the client listens to; 0 if not announced.
     pub port: i64,
     /// The address to show in the place of the link's.
@@ -164,7 +164,7 @@ pub struct Ack {
     pub fsynced: Option<u64>,
 }
 
-impl Announced {
+impl ReplconfState {
     /// Whether the client wants the stream, on this connection.
     pub fn wants_stream(&self) -> bool {
         !self.snapshot_only && self.main.is_none()

@@ -4,7 +4,7 @@
 
 use base::quote::escape;
 
-use super::announced::{Ack, Announced, Capabilities};
+use super::announced::{Ack, Capabilities, ReplconfState};
 
 /// A replica's client number, never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,7 +50,7 @@ pub(super) struct Attached {
     pub(super) id: ReplicaId,
     /// The address of its end of the link.
     pub(super) peer: String,
-    pub(super) announced: Announced,
+    pub(super) announced: ReplconfState,
     /// The replica whose snapshot this connection is for, once that is known.
     pub(super) main: Option<ReplicaId>,
     pub(super) dialect: Dialect,
@@ -73,7 +73,7 @@ impl Attached {
     pub(super) fn new(
         id: ReplicaId,
         peer: &str,
-        announced: &Announced,
+        announced: &ReplconfState,
         dialect: Dialect,
         now_ms: u64,
     ) -> Self {

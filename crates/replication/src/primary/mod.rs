@@ -9,7 +9,7 @@
 //! - Calls come one at a time, with the clock's milliseconds; what is to be done is fetched with
 //!   `take_actions` after each call, and done in order. `Send`s of one replica keep their order
 //!   with its body, file and stream.
-//! - A client's REPLCONF goes to `Primary::announce`, with the client's own [`Announced`], until
+//! - A client's REPLCONF goes to `Primary::announce`, with the client's own [`ReplconfState`], until
 //!   the client is attached, and to `Primary::replconf` from then on. Its PSYNC or SYNC goes to
 //!   `Primary::sync`, behind the gates of
 //!   all commands (loading, stale, MULTI), with the journal's lock held until the actions are
@@ -46,10 +46,10 @@ mod tests;
 
 pub use action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
 pub use announced::{
-    Ack, Announced, Capabilities, OWN_CAPABILITY, RdbReader, ReplconfReply, Requirements,
+    Ack, Capabilities, OWN_CAPABILITY, RdbReader, ReplconfReply, ReplconfState, Requirements,
 };
 pub use attached::ReplicaId;
 pub use registry::{Primary, RandomIds, SyncCounts};
 pub use report::ReplicaRow;
 pub use settings::{OutputLimit, PrimarySettings};
-pub use sync::{Role, ServerRole, StreamView, SyncAsk, SyncRequest, SyncVerdict};
+pub use sync::{Role, ServerRole, StreamView, SyncKind, SyncRequest, SyncVerdict};

@@ -4,7 +4,7 @@
 //! aborted; of two connections of one replica none is left alone before the snapshot's end.
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId};
-use super::announced::{Ack, Announced, Nameable, ReplconfReply};
+use super::announced::{Ack, Nameable, ReplconfReply, ReplconfState};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
 use super::round_pauses::RoundPauses;
 use super::rounds::Round;
@@ -90,7 +90,7 @@ impl Primary {
     }
 
     /// The REPLCONF of a client that is not attached, whose name is not among `args`.
-    pub fn announce(&self, announced: &mut Announced, args: &[&[u8]]) -> ReplconfReply {
+    pub fn announce(&self, announced: &mut ReplconfState, args: &[&[u8]]) -> ReplconfReply {
         let awaits_channel = |id| self.awaits_channel(id);
         let is_unnamed = |id| self.unnamed_channel(id).is_some();
         let nameable = Nameable {

@@ -5,7 +5,7 @@
 //! what its sync sends.
 
 use super::action::{LogLevel, PrimaryAction};
-use super::announced::{Announced, Capabilities, RdbReader, integer};
+use super::announced::{Capabilities, RdbReader, ReplconfState, integer};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
 use super::registry::Primary;
 use crate::history::{FullReason, History, KeptRange, PsyncVerdict};
@@ -20,9 +20,9 @@ pub struct SyncRequest<'a> {
     /// The client as CLIENT LIST shows it.
     pub client: &'a str,
     /// What the client announced.
-    pub announced: &'a Announced,
+    pub announced: &'a ReplconfState,
     /// What the client asks for.
-    pub ask: SyncAsk<'a>,
+    pub ask: SyncKind<'a>,
     /// Whether the client watches all commands, as MONITOR lets clients do.
     pub is_monitor: bool,
     /// Whether replies to it have not been sent yet.
@@ -33,7 +33,7 @@ pub struct SyncRequest<'a> {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub enum SyncAsk<'a> {
+pub enum SyncKind<'a> {
     /// SYNC: all data, and the stream without acknowledgements.
     Sync,
     /// PSYNC.
@@ -104,7 +104,7 @@ impl Primary {
         if self.index_of(request.replica).is_some() || request.is_monitor {
             return SyncVerdict::Ignored;
         }
-        if let SyncAsk::Psync { id, failover: true, .. } = request.ask {
+        if let SyncKind::Psync { id, failover: true, .. } = request.ask {
             return self.answer_failover(request, id, standing, stream.history);
         }
         if let Some(main) = request.announced.main.filter(|main| !self.awaits_channel(*main)) {
@@ -113,7 +113,7 @@ impl Primary {
         }
         match obstacle(request, standing) {
             Some(error) => SyncVerdict::Refused(error.as_bytes().to_vec()),
-            None => match self.judge(request, stream) {
+            None => match self.sync_verdict(request, stream) {
                 Ok(PsyncVerdict::Full(_)) if self.offers_number(request) => {
                     let name = Attached::new(
                         request.replica,
@@ -155,7 +155,7 @@ impl Primary {
     }
 
     /// Whether a full sync goes over a second connection.
-    fn offers_channel(&self, dialect: Dialect, announced: &Announced) -> bool {
+    fn offers_channel(&self, dialect: Dialect, announced: &ReplconfState) -> bool {
         let knows_it = Capabilities::EOF.with(Capabilities::RDB_CHANNEL);
         self.settings.rdb_channel
             && self.settings.diskless
@@ -169,7 +169,7 @@ impl Primary {
     fn offers_number(&self, request: &SyncRequest<'_>) -> bool {
         let SyncRequest { announced, ask, .. } = request;
         let knows_it = Capabilities::EOF.with(Capabilities::DUAL_CHANNEL);
-        let is_psync = matches!(ask, SyncAsk::Psync { .. });
+        let is_psync = matches!(ask, SyncKind::Psync { .. });
         self.settings.dual_channel
             && self.settings.diskless
             && is_psync
@@ -180,16 +180,16 @@ impl Primary {
     }
 
     /// The verdict on the ids and offsets, counted; an error if the offset is none.
-    fn judge(
+    fn sync_verdict(
         &mut self,
         request: &SyncRequest<'_>,
         stream: &StreamView<'_>,
     ) -> Result<PsyncVerdict, Vec<u8>> {
         let wanted = PsyncVerdict::Full(FullReason::Wanted);
         let verdict = match request.ask {
-            SyncAsk::Sync => wanted,
-            SyncAsk::Psync { id, byte, .. } => {
-                let verdict = match stream.history.judge(id, integer(byte)?, stream.kept) {
+            SyncKind::Sync => wanted,
+            SyncKind::Psync { id, byte, .. } => {
+                let verdict = match stream.history.psync_verdict(id, integer(byte)?, stream.kept) {
                     PsyncVerdict::Partial { .. } if request.asks_for_unmet => {
                         PsyncVerdict::Full(FullReason::Unmet)
                     }
@@ -215,7 +215,7 @@ impl Primary {
     fn is_numbered(&self, request: &SyncRequest<'_>) -> bool {
         let announced = request.announced;
         self.settings.dual_channel
-            && matches!(request.ask, SyncAsk::Sync)
+            && matches!(request.ask, SyncKind::Sync)
             && announced.requirements.channel
             && announced.snapshot_only
             && announced.main.is_none()
@@ -229,9 +229,9 @@ impl Primary {
         now_ms: u64,
     ) {
         let dialect = match request.ask {
-            SyncAsk::Sync if self.is_numbered(request) => Dialect::Numbered,
-            SyncAsk::Sync => Dialect::Sync,
-            SyncAsk::Psync { .. } => Dialect::Psync,
+            SyncKind::Sync if self.is_numbered(request) => Dialect::Numbered,
+            SyncKind::Sync => Dialect::Sync,
+            SyncKind::Psync { .. } => Dialect::Psync,
         };
         let (id, announced) = (request.replica, request.announced);
         let mut replica = Attached::new(id, request.peer, announced, dialect, now_ms);

@@ -249,7 +249,7 @@ unsafe fn gather(state: *mut lua_State, shared: &Shared) -> Result<(), Outcome> 
 }
 
 /// The entrance to Lua.
-pub(super) struct Gate {
+pub(super) struct LuaEntry {
     /// The main thread of the Lua that the gate belongs to.
     state: *mut lua_State,
     /// `pass`, with what it needs beside its argument.
@@ -260,7 +260,7 @@ pub(super) struct Gate {
 }
 
 /// One way through the gate.
-struct Passage<'a> {
+struct LuaCall<'a> {
     body: Body<'a>,
     keys: Args<'a>,
     arguments: Args<'a>,
@@ -293,10 +293,10 @@ pub(super) enum Ending {
     ResultTooLarge,
 }
 
-impl Gate {
+impl LuaEntry {
     /// Makes the gate of a Lua; `world` has the globals of scripts, `on_error` is told what they
     /// raise.
-    pub(super) fn new(lua: &Lua, world: Table, on_error: Function) -> mlua::Result<Gate> {
+    pub(super) fn new(lua: &Lua, world: Table, on_error: Function) -> mlua::Result<LuaEntry> {
         let main = Cell::new(std::ptr::null_mut());
         // SAFETY: the closure runs in protected mode and holds nothing; of its three arguments it
         // makes a C function, which is called by `run` only.
@@ -308,7 +308,7 @@ impl Gate {
                 ffi::lua_pushcclosure(state, pass, 5);
             })?
         };
-        Ok(Gate {
+        Ok(LuaEntry {
             state: main.get(),
             enter: lua.create_registry_value(enter)?,
             on_error: lua.create_registry_value(on_error)?,
@@ -330,7 +330,7 @@ impl Gate {
         if shared.has_ticked.replace(false) {
             self.kept.iter().for_each(|kept| kept.is_doubtful.set(true));
         }
-        let passage = Passage { body, keys, arguments, kept: &self.kept };
+        let passage = LuaCall { body, keys, arguments, kept: &self.kept };
         let state = self.state;
         // SAFETY: between two runs the main thread's stack is empty, so it has the slots that are
         // needed here; `passage` outlives the call that reads it. What is raised ends there.
@@ -367,17 +367,17 @@ impl Gate {
     }
 }
 
-/// Calls what a `Passage` says with its keys and arguments.
+/// Calls what a `LuaCall` says with its keys and arguments.
 ///
 /// # Safety
 ///
-/// Called by `Gate::run`, in protected mode, with the address of a passage as its only argument;
+/// Called by `LuaEntry::run`, in protected mode, with the address of a passage as its only argument;
 /// its upvalues are the table of the globals of scripts, the names of two of them, and those two.
 unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
     // SAFETY: the passage is there until the call of this function is over; a C function has
     // `LUA_MINSTACK` slots. What is raised jumps over this frame, which has nothing to be dropped.
     unsafe {
-        let passage = &*ffi::lua_touserdata(state, 1).cast::<Passage<'_>>();
+        let passage = &*ffi::lua_touserdata(state, 1).cast::<LuaCall<'_>>();
         match passage.body {
             Body::Script(key, sight) => {
                 let [keys, arguments] = passage.kept;

@@ -24,7 +24,7 @@ use crate::host::{Host, Stop};
 use crate::library::{Library, Registration};
 use crate::modules;
 use crate::program::{ByDigest, Program};
-use ffi::{Body, Ending, Gate};
+use ffi::{Body, Ending, LuaEntry};
 use shared::{Failure, Registering, Shared};
 
 /// How many instructions pass between two looks at the time.
@@ -68,7 +68,7 @@ pub struct Input<'a> {
 pub struct Interpreter {
     lua: Lua,
     shared: Rc<Shared>,
-    gate: Gate,
+    gate: LuaEntry,
     script_world: Table,
     library_world: Table,
     run_loading: Function,
@@ -123,7 +123,7 @@ impl Interpreter {
             Ok(VmState::Continue)
         })?;
         Ok(Interpreter {
-            gate: Gate::new(&lua, script_world.clone(), on_error)?,
+            gate: LuaEntry::new(&lua, script_world.clone(), on_error)?,
             shared,
             script_world,
             library_world,

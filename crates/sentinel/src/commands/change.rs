@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::engine::Sentinel;
 use crate::failover::FailoverKind;
 use crate::notice::Level;
-use crate::primary::{Head, Primary};
+use crate::primary::{Primary, PrimaryState};
 use crate::read::{is_name, positive_time, some_bytes};
 use crate::reset::Peers;
 
@@ -180,7 +180,7 @@ fn shown_option(args: Args<'_>, option: usize, index: usize) -> String {
 /// Takes one option: how many values it has.
 fn set_option(
     context: &Context,
-    head: &mut Head,
+    head: &mut PrimaryState,
     args: Args<'_>,
     at: usize,
 ) -> Result<usize, Refusal> {

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::engine::Sentinel;
 use crate::failover::FailoverKind;
 use crate::instance::{Instance, Node};
-use crate::primary::{Head, Peer, Primary, Reconf, Replica};
+use crate::primary::{Peer, Primary, PrimaryState, Reconf, Replica};
 use crate::scripts::JobState;
 
 /// SENTINEL MASTERS
@@ -180,7 +180,7 @@ fn show_primary(context: &Context, primary: &Primary, reply: &mut Reply<'_>) {
     fields.write(reply);
 }
 
-fn show_replica(context: &Context, head: &Head, replica: &Replica, reply: &mut Reply<'_>) {
+fn show_replica(context: &Context, head: &PrimaryState, replica: &Replica, reply: &mut Reply<'_>) {
     let mut fields = Fields(Vec::new());
     let flags = replica_flags(context, head, replica);
     let run_id = replica.node.run_id.as_deref().unwrap_or_default();
@@ -271,7 +271,7 @@ impl Flags {
     }
 }
 
-fn primary_flags(context: &Context, head: &Head) -> String {
+fn primary_flags(context: &Context, head: &PrimaryState) -> String {
     let mut flags = Flags::of(context, &head.instance, Some(head.objective.is_down), "master");
     let failover = &head.failover;
     flags.add(failover.is_running(), "failover_in_progress");
@@ -282,7 +282,7 @@ fn primary_flags(context: &Context, head: &Head) -> String {
     flags.0
 }
 
-fn replica_flags(context: &Context, head: &Head, replica: &Replica) -> String {
+fn replica_flags(context: &Context, head: &PrimaryState, replica: &Replica) -> String {
     let mut flags = Flags::of(context, &replica.instance, None, "slave");
     flags.add(head.failover.stage.chosen() == Some(&replica.name), "promoted");
     flags.add(matches!(replica.reconf, Reconf::Sent(_)), "reconf_sent");

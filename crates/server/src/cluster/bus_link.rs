@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use base::io_error_text::plain;
-use cluster::{Arrival, Event, Limits, LinkId, PacketReader};
+use cluster::{Event, Limits, LinkId, PacketReader, ReceivedPacket};
 use config::LogLevel;
 use config::settings::{CLUSTER_LINK_SENDBUF_LIMIT, PROTO_MAX_BULK_LEN, TLS_CLUSTER};
 use engine::runtime::log::log_warning;
@@ -350,10 +350,10 @@ async fn pass_on(
     loop {
         match reader.next(limits) {
             Ok(None) => return true,
-            Ok(Some(Arrival::Packet(packet))) => {
+            Ok(Some(ReceivedPacket::Packet(packet))) => {
                 send_event(news, Event::Received { link, packet }).await;
             }
-            Ok(Some(Arrival::Ignored(why))) => log_warning!(server.log, "{why}"),
+            Ok(Some(ReceivedPacket::Ignored(why))) => log_warning!(server.log, "{why}"),
             Err(why) => {
                 log_warning!(server.log, "{why}");
                 return false;

@@ -20,7 +20,7 @@ use config::settings::{
     CLUSTER_BUS_ALLOW, CLUSTER_BUS_PORT_PROTECTED_MODE, REPL_TIMEOUT, TLS_CLUSTER,
 };
 use engine::clients::mailbox::PendingWakes;
-use engine::observe::pubsub::Space;
+use engine::observe::pubsub::PubSubType;
 use engine::runtime::log::{log_notice, log_warning};
 use replication::replica::{LinkState, PrimaryAddress, ReplicaofTarget};
 use tokio::net::{TcpListener, TcpStream};
@@ -281,7 +281,7 @@ impl BusDriver {
             Action::Close { link } => self.forget(link),
             Action::Send { link, bytes } => self.send(link, bytes),
             Action::Deliver { channel, message, is_sharded } => {
-                let space = if is_sharded { Space::Shard } else { Space::Global };
+                let space = if is_sharded { PubSubType::Shard } else { PubSubType::Global };
                 let wakes = PendingWakes::default();
                 server.pushes.pubsub.publish(server.outbox(&wakes), space, &channel, &message);
                 server.mailboxes.wake(&wakes);

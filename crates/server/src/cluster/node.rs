@@ -22,7 +22,7 @@ use config::settings::{CLUSTER_CONFIG_SAVE_BEHAVIOR, TLS_REPLICATION};
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Signal, client_flags};
 use engine::limits::slot_map::SlotMap;
-use engine::observe::pubsub::{MessageBus, Space};
+use engine::observe::pubsub::{MessageBus, PubSubType};
 use engine::reclaim::slots::{forget_copied, has_copies, note_lost};
 use engine::runtime::background::wait_for;
 use engine::runtime::failpoint::{ClaimPlace, point_in_claim};
@@ -397,9 +397,10 @@ impl BusStats {
 }
 
 impl MessageBus for ClusterNode {
-    fn publish(&self, space: Space, channel: &[u8], message: &[u8]) {
+    fn publish(&self, space: PubSubType, channel: &[u8], message: &[u8]) {
         let (channel, message) = (channel.to_vec(), message.to_vec());
-        let published = PublishedMessage { channel, message, is_sharded: space == Space::Shard };
+        let published =
+            PublishedMessage { channel, message, is_sharded: space == PubSubType::Shard };
         if let Some(messages) = self.messages.get()
             && !messages.push(published)
         {

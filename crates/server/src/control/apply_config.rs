@@ -15,7 +15,7 @@ use durability::aof;
 use engine::keyspace_settings::store_settings;
 use engine::runtime::failpoint;
 use engine::runtime::log::log_warning;
-use engine::runtime::panics::Unbroken;
+use engine::runtime::panics::AbortOnPanic;
 use engine::runtime::process_title;
 use engine::runtime::system_limits;
 use prepared::{
@@ -350,7 +350,8 @@ pub(crate) fn change_config(
         preparations.ready.push(ready.map_err(|why| SetError::refused(name, why))?);
         failpoint::point();
     }
-    let unbroken = Unbroken::begin(server.keyspace, "a change of the configuration was half made");
+    let unbroken =
+        AbortOnPanic::begin(server.keyspace, "a change of the configuration was half made");
     server.config.publish(&draft);
     failpoint::point();
     // The right to come in is decided before a client comes by a new socket.

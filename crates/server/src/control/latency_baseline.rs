@@ -36,7 +36,7 @@ struct SystemActivity {
     evicted: u64,
     expired: u64,
     moved: u64,
-    machine: steal::MachineTime,
+    machine: steal::MachineCpuTime,
     core_waits: CoreWaitTotals,
 }
 
@@ -111,7 +111,7 @@ impl SystemActivity {
             evicted: counters.total(Count::Evicted),
             expired: counters.total(Count::Expired),
             moved: counters.total(Count::Moved),
-            machine: steal::MachineTime::now(),
+            machine: steal::MachineCpuTime::now(),
             core_waits: CoreWaitTotals::of(server),
         }
     }

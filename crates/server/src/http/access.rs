@@ -10,7 +10,7 @@ use acl::{DEFAULT_USER, User};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::settings::PROTECTED_MODE;
-use engine::admission::acl_check::{Login, verify_from};
+use engine::admission::acl_check::{LoginAttempt, verify_from};
 use engine::admission::delayed_login::DelayedLogin;
 use engine::clients::registry::Peer;
 use engine::session::needs_password;
@@ -78,7 +78,7 @@ pub(super) fn authenticate(
     // What cannot be read is a guess like any other.
     let (name, password) = credentials(value.as_bytes()).unwrap_or_default();
     let (context, word) = (acl::Context::TopLevel, b"AUTH");
-    let login = Login { context, word, name: &name, password: &password };
+    let login = LoginAttempt { context, word, name: &name, password: &password };
     let describe = || format!("addr={peer} cmd=http");
     verify_from(server, Peer::Tcp(peer.into()), login, describe)
         .map_err(|_| StatusCode::UNAUTHORIZED)

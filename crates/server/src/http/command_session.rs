@@ -29,7 +29,7 @@ use super::answer_memory::TakenBytes;
 use super::json;
 use super::response::Failure;
 use super::state::HttpState;
-use crate::net::connection::{Moving, RawStream};
+use crate::net::connection::{MovingSession, RawStream};
 use crate::net::listeners::has_room;
 
 /// All replies of a session together, as the JSON that they become.
@@ -120,7 +120,7 @@ impl<'c> CommandSession<'c> {
         session.set_protocol(Resp::Three);
         // To look at a key is not to use it.
         session.no_touch = true;
-        let moving = Moving::fresh(RawStream::Unix(other), session);
+        let moving = MovingSession::fresh(RawStream::Unix(other), session);
         server.worker_pool.hand_over(server, Box::new(moving));
         let limits = ReplyLimits { bulk: BYTES_MOST, elements: 1 << 20, depth: 32 };
         Ok(Self { caller, stream, parser: ReplyParser::new(limits), room: BYTES_MOST })

@@ -160,7 +160,7 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
     let (sender, guests) = mpsc::unbounded_channel();
     if takes_guests {
         // The thread ends with the process only.
-        server.let_http_in(move |stream, input| _ = sender.send(Guest { stream, input }));
+        server.set_http_handover(move |stream, input| _ = sender.send(Guest { stream, input }));
     }
     let run = move || {
         let mut builder = Builder::new_current_thread();

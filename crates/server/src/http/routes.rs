@@ -78,7 +78,7 @@ fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) ->
         let format = metrics::Format::of(accepts.unwrap_or_default());
         let keys = is_told_names && access::may_read_names(server, user);
         let users = is_told_names && access::may_read_users(server, user);
-        let named = metrics::Named { keys, users };
+        let named = metrics::NamePermissions { keys, users };
         text(StatusCode::OK, format.content_type(), metrics::text(server, format, named))
     })
 }

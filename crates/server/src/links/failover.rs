@@ -20,7 +20,7 @@ use keyspace::Acquisition;
 use replication::primary::ReplicaRow;
 use replication::replica::PrimaryAddress;
 
-use super::core::now_ms;
+use super::replication_state::now_ms;
 use super::handle::Links;
 use crate::net::network::Network;
 

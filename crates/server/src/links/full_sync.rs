@@ -13,12 +13,12 @@ use durability::snapshot::{
     FileSink, Snapshot, SnapshotPurpose, SnapshotSink, SnapshotTarget, SyncFormat,
 };
 use engine::runtime::log::log_warning;
-use keyspace::Demand;
+use keyspace::FeatureLevel;
 use persist::rdb;
 use persist::rdb::file::ByteSink;
 use replication::primary::{RdbReader, Requirements, RoundId, SnapshotTarget as Whither};
 
-use super::core::SnapshotOrder;
+use super::replication_state::SnapshotOrder;
 use super::feed::{FeedReader, SnapshotFeed};
 use crate::net::network::Network;
 
@@ -127,11 +127,11 @@ fn version_of(reader: RdbReader) -> u16 {
 }
 
 /// What a replica can hold: what a snapshot for it may have in it. The stream brings nothing else.
-pub(super) fn met_by(reader: RdbReader, config: &Config) -> Demand {
+pub(super) fn met_by(reader: RdbReader, config: &Config) -> FeatureLevel {
     match config.get(RDB_WRITE_VERSION) {
         version if version != 0 && reader != RdbReader::Apus => rdb::met_by(version),
         _ => match version_of(reader) {
-            0 => Demand::Own,
+            0 => FeatureLevel::Own,
             version => rdb::met_by(version),
         },
     }

@@ -8,19 +8,19 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use base::io_error_text::plain;
 use engine::runtime::log::log_warning;
-use replication::primary::{Announced, ReplconfReply};
+use replication::primary::{ReplconfState, ReplconfReply};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::core::Core;
+use super::replication_state::ReplicationState;
 use super::failover::Failover;
 use super::report::ReplicationReport;
 use super::thread::{self, LinksMessage};
-use crate::net::connection::Moving;
+use crate::net::connection::MovingSession;
 use crate::net::network::Network;
 
 /// The links to replicas.
 pub(crate) struct Links {
-    core: OnceLock<Mutex<Core>>,
+    core: OnceLock<Mutex<ReplicationState>>,
     sender: UnboundedSender<LinksMessage>,
     /// Bytes that came from our primary.
     pub(super) heard: AtomicU64,
@@ -52,7 +52,7 @@ impl Links {
     }
 
     /// Takes over the connection of a client that has asked for a sync.
-    pub(crate) fn adopt(&'static self, server: &'static Network, moving: Box<Moving>) {
+    pub(crate) fn adopt(&'static self, server: &'static Network, moving: Box<MovingSession>) {
         self.send(server, LinksMessage::Adopt(moving));
     }
 
@@ -60,7 +60,7 @@ impl Links {
     pub(crate) fn announce(
         &self,
         server: &Network,
-        announced: &mut Announced,
+        announced: &mut ReplconfState,
         args: &[&[u8]],
     ) -> ReplconfReply {
         self.core(server).primary.announce(announced, args)
@@ -94,8 +94,8 @@ impl Links {
         self.core(server).primary.reset_counts();
     }
 
-    pub(super) fn core(&self, server: &Network) -> MutexGuard<'_, Core> {
-        let core = self.core.get_or_init(|| Mutex::new(Core::new(server)));
+    pub(super) fn core(&self, server: &Network) -> MutexGuard<'_, ReplicationState> {
+        let core = self.core.get_or_init(|| Mutex::new(ReplicationState::new(server)));
         core.lock().expect("no critical section here panics")
     }
 

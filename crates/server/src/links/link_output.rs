@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-use keyspace::Demand;
+use keyspace::FeatureLevel;
 use persist::storage::File;
 use replication::backlog::{Place, StreamSlice};
 
@@ -26,7 +26,7 @@ pub(super) struct LinkOutput {
     /// Whether the stream flows.
     streams: bool,
     /// What the replica knows to hold.
-    pub(super) meets: Demand,
+    pub(super) meets: FeatureLevel,
     /// Slices of the stream that were taken, and how much of the first is sent.
     slices: VecDeque<StreamSlice>,
     sent: usize,
@@ -54,12 +54,12 @@ pub(super) enum NextBytes {
     /// The link is to end.
     End,
     /// The link is to end: the replica cannot hold what was written.
-    Unmet(Demand),
+    Unmet(FeatureLevel),
 }
 
 impl LinkOutput {
     /// That of a replica which knows to hold what meets this.
-    pub(super) fn new(meets: Demand) -> Self {
+    pub(super) fn new(meets: FeatureLevel) -> Self {
         Self { meets, ..Self::default() }
     }
 
@@ -152,8 +152,8 @@ impl LinkOutput {
             return Ok(NextBytes::Nothing);
         };
         let mut state = locked(stream);
-        if let Some(demand) = state.unmet(self.meets, place.offset()) {
-            return Ok(NextBytes::Unmet(demand));
+        if let Some(feature_level) = state.unmet(self.meets, place.offset()) {
+            return Ok(NextBytes::Unmet(feature_level));
         }
         // Another stream has begun: the replica must ask anew.
         let taken = state.backlog.read(place, TAKEN);

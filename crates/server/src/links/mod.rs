@@ -5,7 +5,7 @@
 //!
 //! Invariant: no worker and no transaction waits for a link.
 
-mod core;
+mod replication_state;
 mod failover;
 mod feed;
 mod full_sync;

@@ -25,7 +25,7 @@ use replication::replica::{
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 
-use super::core::{Core, now_ms};
+use super::replication_state::{ReplicationState, now_ms};
 use super::held_stream::HeldStream;
 use super::primary_client::PrimaryClient;
 use super::settings;
@@ -155,7 +155,7 @@ impl LinksThread {
             ReplicaAction::Connect { wire, host, port } => {
                 self.close_link(wire);
                 // What is announced to the primary is what holds now.
-                self.with_core(Core::configure);
+                self.with_replication_state(ReplicationState::configure);
                 let task = spawn_local(Rc::clone(self).connect(wire, host, port));
                 *link.connection(wire).task.borrow_mut() = Some(task.abort_handle());
             }
@@ -179,12 +179,12 @@ impl LinksThread {
             ReplicaAction::AbortLoad => {
                 let receiver = link.receiver.borrow_mut().take();
                 if receiver.is_some_and(|(_, receiver)| receiver.abort()) {
-                    self.with_core(|core, _| core.forget_position());
+                    self.with_replication_state(|core, _| core.forget_position());
                 }
             }
-            ReplicaAction::SetHistory(of) => self.with_core(|core, server| core.adopt(server, of)),
+            ReplicaAction::SetHistory(of) => self.with_replication_state(|core, server| core.adopt(server, of)),
             ReplicaAction::Follow { id, at } => {
-                self.with_core(|core, server| core.shift_id(server, id, at));
+                self.with_replication_state(|core, server| core.shift_id(server, id, at));
             }
             ReplicaAction::Stream { range, end, databases: [before, behind], commands } => {
                 let units = &bytes[range];
@@ -255,7 +255,7 @@ impl LinksThread {
 
     /// Tells the link when all up to an offset is on disk.
     async fn await_sync(self: Rc<Self>, offset: u64) {
-        let (journal, lsn) = (&self.server.journal, self.with_core(|core, _| core.lsn_of(offset)));
+        let (journal, lsn) = (&self.server.journal, self.with_replication_state(|core, _| core.lsn_of(offset)));
         let is_safe = poll_fn(|context| match journal.wait_for_safety(lsn, context.waker()) {
             true => Poll::Pending,
             false => Poll::Ready(()),
@@ -267,7 +267,7 @@ impl LinksThread {
 
     fn tell_synced(self: &Rc<Self>) {
         let (server, now) = (self.server, now_ms(self.server));
-        let synced = self.with_core(|core, _| core.synced_offset(server));
+        let synced = self.with_replication_state(|core, _| core.synced_offset(server));
         self.ask_link(|link| link.synced(synced, now));
     }
 
@@ -412,7 +412,7 @@ impl LinksThread {
 
     /// What is said while the stream flows counts for the primary as a client.
     fn note_sent(&self, wire: PrimaryChannel, count: usize) {
-        let streams = || self.with_core(|core, _| core.link.state() == LinkState::Connected);
+        let streams = || self.with_replication_state(|core, _| core.link.state() == LinkState::Connected);
         if let Some(client) = self.primary_link.client.borrow().upgrade()
             && wire == PrimaryChannel::Main
             && streams()
@@ -426,13 +426,13 @@ impl LinksThread {
     fn keeps_stream(&self, wire: PrimaryChannel) -> bool {
         wire == PrimaryChannel::Main
             && (!self.primary_link.held.borrow().is_empty()
-                || self.with_core(|core, _| core.link.is_holding()))
+                || self.with_replication_state(|core, _| core.link.is_holding()))
     }
 
     fn may_read(&self, socket: &PrimarySocket) -> bool {
         let (wire, link) = (socket.wire, &self.primary_link);
         let (is_reading, is_holding) =
-            self.with_core(|core, _| (core.link.is_reading(wire), core.link.is_holding()));
+            self.with_replication_state(|core, _| (core.link.is_reading(wire), core.link.is_holding()));
         let may_go_on = match wire {
             PrimaryChannel::Main if is_holding => true,
             PrimaryChannel::Main => link.held.borrow().is_empty() && !link.is_ahead(),
@@ -446,7 +446,7 @@ impl LinksThread {
         let link = &self.primary_link;
         if socket.wire == PrimaryChannel::Rdb
             || link.is_ahead()
-            || self.with_core(|core, _| core.link.is_holding())
+            || self.with_replication_state(|core, _| core.link.is_holding())
         {
             return false;
         }
@@ -460,7 +460,7 @@ impl LinksThread {
     /// Shows the engine what has come.
     fn show(self: &Rc<Self>, socket: &mut PrimarySocket) {
         let (now, wire, input) = (now_ms(self.server), socket.wire, &socket.input);
-        let (done, actions) = self.with_core(|core, server| {
+        let (done, actions) = self.with_replication_state(|core, server| {
             if core.link.state() != LinkState::Connected {
                 core.link.set_load(settings::load_mode(server));
             }
@@ -488,13 +488,13 @@ impl LinksThread {
                 let message = PrimaryLinkMessage::Applied(number, report);
                 links.send(server, LinksMessage::OfPrimary(message));
             };
-            let peer = self.with_core(|core, _| core.primary_address()).unwrap_or_default();
+            let peer = self.with_replication_state(|core, _| core.primary_address()).unwrap_or_default();
             match StreamApplier::begin(server, peer, report) {
                 Ok(begun) => *applier = Some((number, Arc::new(begun))),
                 Err(error) => {
                     drop(applier);
                     let (why, now) = (plain(&error), now_ms(server));
-                    return self.with_core(|core, _| core.link.apply_failed(&why, now));
+                    return self.with_replication_state(|core, _| core.link.apply_failed(&why, now));
                 }
             }
         }
@@ -530,7 +530,7 @@ impl LinksThread {
                     format_args!("Can't take the data of the master in: {why}"),
                 );
                 let now = now_ms(server);
-                self.with_core(|core, server| {
+                self.with_replication_state(|core, server| {
                     core.ask_link(server, |link| link.loaded(LoadOutcome::Refused, now));
                 });
             }
@@ -545,7 +545,7 @@ impl LinksThread {
         let Some(applier) = applier else { return };
         while applier.queued_bytes() > 0 && !self.has_failed(&applier) {
             if self.server.gates.pause.holds_writes(|| self.server.keyspace.clock().now_ms()) {
-                self.with_core(|core, _| core.forget_position());
+                self.with_replication_state(|core, _| core.forget_position());
                 break;
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
@@ -577,7 +577,7 @@ impl LinksThread {
         let is_awaited = self.ask_link(|link| link.loaded(outcome, now));
         // The link is another one by now, and took our data for those of before.
         if !is_awaited && outcome != LoadOutcome::Refused {
-            self.with_core(|core, _| core.forget_position());
+            self.with_replication_state(|core, _| core.forget_position());
         }
     }
 

@@ -14,11 +14,11 @@ use commands::Role;
 use engine::clients::registry::{Client, Peer, Signal};
 use engine::runtime::log::log_warning;
 use engine::session::client_info::describe;
-use keyspace::Demand;
+use keyspace::FeatureLevel;
 use proto::{Args, Limits, Progress, RequestParser};
 use replication::primary::ReplicaId;
 
-use super::core::now_ms;
+use super::replication_state::now_ms;
 use super::link_output::{LinkOutput, NextBytes};
 use super::thread::LinksThread;
 use crate::net::connection::Stream;
@@ -51,7 +51,7 @@ struct LinkSocket {
 
 impl ReplicaLink {
     /// A link of a client that announced this port, or 0, and knows to hold what meets this.
-    pub(super) fn new(client: Arc<Client>, announced_port: i64, meets: Demand) -> Rc<Self> {
+    pub(super) fn new(client: Arc<Client>, announced_port: i64, meets: FeatureLevel) -> Rc<Self> {
         Rc::new(Self {
             id: ReplicaId(client.id),
             client,
@@ -164,12 +164,12 @@ impl ReplicaLink {
                     core.ask(server, |primary, _| primary.body_sent(self.id, now_ms(server)));
                 }),
                 NextBytes::Nothing => return Poll::Pending,
-                NextBytes::Unmet(demand) => {
+                NextBytes::Unmet(feature_level) => {
                     log_warning!(
                         thread.server.log,
                         "Replica {} cannot hold what was written, {}: its link is closed",
                         self.peer_name(),
-                        demand.what()
+                        feature_level.what()
                     );
                     return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
                 }

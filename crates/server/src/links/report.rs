@@ -10,7 +10,7 @@ use replication::replica::{
     Attempts, HeldBytes, LinkReport, LinkState, PrimaryAddress, SyncProgress,
 };
 
-use super::core::now_ms;
+use super::replication_state::now_ms;
 use super::failover::FailoverState;
 use super::handle::Links;
 use super::roles::configured;

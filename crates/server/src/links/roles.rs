@@ -20,7 +20,7 @@ use keyspace::{Acquisition, Refusal};
 use replication::history::SavedHistory;
 use replication::replica::{PrimaryAddress, ReplicaLink, ReplicaofReply, ReplicaofTarget};
 
-use super::core::now_ms;
+use super::replication_state::now_ms;
 use super::failover::FailoverState;
 use super::handle::Links;
 use super::thread::LinksMessage;
@@ -261,7 +261,7 @@ fn unblock_all(server: &Network) {
 
 /// A full sync that failed has left no log behind: a primary keeps one again.
 fn begin_missing_log(server: &'static Network) {
-    if server.config.get(APPENDONLY) && server.aof.phase() == aof::Phase::Off {
+    if server.config.get(APPENDONLY) && server.aof.phase() == aof::AofState::Off {
         server.threads.background.spawn(move |_| {
             if let Err(why) = aof::restart(server) {
                 log_warning!(server.log, "{why}");

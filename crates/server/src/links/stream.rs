@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 
 use engine::journal::{DurabilityLevel, Journal, JournalReader, ReaderId, Sleeper};
 use engine::limits::log_buffers;
-use keyspace::{Demand, Lsn};
+use keyspace::{FeatureLevel, Lsn};
 use replication::backlog::{Backlog, SIZE_MIN};
 
 /// The stream to replicas.
@@ -21,7 +21,7 @@ pub(super) struct ReplicationStream {
 pub(super) struct StreamState {
     pub(super) backlog: Backlog,
     /// Behind which offset nothing is that this demand is made by.
-    demanded: [u64; Demand::ALL.len()],
+    demanded: [u64; FeatureLevel::ALL.len()],
     /// The links' thread, where it waits for more.
     sleeper: Option<Waker>,
 }
@@ -34,7 +34,7 @@ impl ReplicationStream {
     pub(super) fn attach(journal: &Journal, offset: u64, size: u64) -> Self {
         let reader = journal.name_reader();
         let backlog = Backlog::new(offset, size);
-        let demanded = [0; Demand::ALL.len()];
+        let demanded = [0; FeatureLevel::ALL.len()];
         let shared = Arc::new(Mutex::new(StreamState { backlog, demanded, sleeper: None }));
         journal.attach(reader, Box::new(BacklogReader(Arc::clone(&shared))), DurabilityLevel::None);
         Self { reader, shared }
@@ -76,15 +76,15 @@ impl StreamState {
     }
 
     /// What the stream behind an offset demands beyond what is met, if it demands more.
-    pub(super) fn unmet(&self, met: Demand, from: u64) -> Option<Demand> {
-        let mut beyond = Demand::ALL.into_iter().filter(|demand| *demand > met);
-        beyond.find(|demand| self.demanded[*demand as usize] > from)
+    pub(super) fn unmet(&self, met: FeatureLevel, from: u64) -> Option<FeatureLevel> {
+        let mut beyond = FeatureLevel::ALL.into_iter().filter(|feature_level| *feature_level > met);
+        beyond.find(|feature_level| self.demanded[*feature_level as usize] > from)
     }
 
     /// Other data take the place of ours: the stream goes on from this offset.
     pub(super) fn restart(&mut self, offset: u64) {
         self.backlog.restart(offset);
-        self.demanded = [0; Demand::ALL.len()];
+        self.demanded = [0; FeatureLevel::ALL.len()];
     }
 
     /// Tells how much is kept for slow replicas alone.
@@ -119,9 +119,9 @@ impl JournalReader for BacklogReader {
         false
     }
 
-    fn demands(&mut self, demand: Demand, len: usize) {
+    fn requires(&mut self, feature_level: FeatureLevel, len: usize) {
         let mut state = locked(&self.0);
-        state.demanded[demand as usize] = state.backlog.end() + len as u64;
+        state.demanded[feature_level as usize] = state.backlog.end() + len as u64;
     }
 
     fn flush(&mut self) -> Option<Sleeper> {

@@ -25,14 +25,14 @@ use engine::session::{AskedSync, ReplicaSession};
 use keyspace::{Acquisition, Refusal};
 use persist::storage::OpenMode;
 use replication::primary::{
-    CloseWhen, ReplicaId, RoundId, ServerRole, SyncAsk, SyncRequest, SyncVerdict,
+    CloseWhen, ReplicaId, RoundId, ServerRole, SyncKind, SyncRequest, SyncVerdict,
 };
 use replication::replica::{LinkState, ReplicaLink as LinkEngine, ReplicaofTarget};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_local;
 
-use super::core::{Core, LinkAction, SnapshotOrder, now_ms};
+use super::replication_state::{ReplicationState, LinkAction, SnapshotOrder, now_ms};
 use super::full_sync::{self, Round, SnapshotEnd};
 use super::handle::Links;
 use super::link_output::LinkOutput;
@@ -41,7 +41,7 @@ use super::replica_link::ReplicaLink;
 use super::roles::RoleChange;
 use super::settings;
 use super::stream::ReplicationStream;
-use crate::net::connection::{Moving, Stream};
+use crate::net::connection::{MovingSession, Stream};
 use crate::net::network::Network;
 
 /// Between two looks at the clock.
@@ -53,7 +53,7 @@ const LINK_TICK: Duration = Duration::from_millis(100);
 /// What the thread is told.
 pub(super) enum LinksMessage {
     /// A client has asked for a sync.
-    Adopt(Box<Moving>),
+    Adopt(Box<MovingSession>),
     /// The engine has been asked something.
     RunActions,
     /// A snapshot has ended.
@@ -161,7 +161,7 @@ async fn weigh(thread: Rc<LinksThread>) {
 /// Where there is no primary, an idle server is woken no more often than by `tick`.
 async fn tick_link(thread: Rc<LinksThread>) {
     loop {
-        let has_primary = thread.with_core(|core, _| core.link.state() != LinkState::None);
+        let has_primary = thread.with_replication_state(|core, _| core.link.state() != LinkState::None);
         tokio::time::sleep(if has_primary { LINK_TICK } else { TICK }).await;
         thread.tick_link();
     }
@@ -208,13 +208,13 @@ async fn wake_links(thread: Rc<LinksThread>) {
 }
 
 /// Takes over a client that has asked for a sync; one that is refused goes back to a worker.
-fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
+fn adopt(thread: &Rc<LinksThread>, mut moving: MovingSession) {
     let server = thread.server;
     let client = Arc::clone(&moving.session.client);
     let announced = &moving.session.replica_mut().announced;
     let (port, reader) = (announced.port, announced.requirements.reader);
     let link = ReplicaLink::new(client, port, full_sync::met_by(reader, &server.config));
-    let verdict = thread.judge(&link, &mut moving);
+    let verdict = thread.sync_verdict(&link, &mut moving);
     moving.session.client.set_flag(client_flags::BLOCKED, false);
     if verdict != SyncVerdict::PromoteFirst {
         moving.session.replica_mut().asked = None;
@@ -244,8 +244,8 @@ fn byte_asked(byte: &[u8]) -> Option<u64> {
 
 impl LinksThread {
     /// Asks the engines, and does what they want done.
-    pub(super) fn ask<T>(self: &Rc<Self>, ask: impl FnOnce(&mut Core, &'static Network) -> T) -> T {
-        let answer = self.with_core(ask);
+    pub(super) fn ask<T>(self: &Rc<Self>, ask: impl FnOnce(&mut ReplicationState, &'static Network) -> T) -> T {
+        let answer = self.with_replication_state(ask);
         self.run_actions();
         answer
     }
@@ -256,7 +256,7 @@ impl LinksThread {
     }
 
     /// Asks, and leaves what is to be done for the next time.
-    pub(super) fn with_core<T>(&self, ask: impl FnOnce(&mut Core, &'static Network) -> T) -> T {
+    pub(super) fn with_replication_state<T>(&self, ask: impl FnOnce(&mut ReplicationState, &'static Network) -> T) -> T {
         ask(&mut self.links.core(self.server), self.server)
     }
 
@@ -264,7 +264,7 @@ impl LinksThread {
     pub(super) fn run_actions(self: &Rc<Self>) {
         loop {
             let (actions, of_link) =
-                self.with_core(|core, _| (core.take_queue(), core.link.take_actions()));
+                self.with_replication_state(|core, _| (core.take_queue(), core.link.take_actions()));
             if actions.is_empty() && of_link.is_empty() {
                 return;
             }
@@ -279,19 +279,19 @@ impl LinksThread {
     }
 
     /// What the engine says to a client that has asked for a sync.
-    fn judge(self: &Rc<Self>, link: &ReplicaLink, moving: &mut Moving) -> SyncVerdict {
+    fn sync_verdict(self: &Rc<Self>, link: &ReplicaLink, moving: &mut MovingSession) -> SyncVerdict {
         let (client, has_output) = (link.describe(self), moving.has_output());
         let is_monitor = moving.session.client.has_flag(client_flags::MONITOR);
         let peer = link.peer_ip();
         let ReplicaSession { announced, asked } = moving.session.replica_mut();
         let ask = match asked.as_ref().expect("the client has asked") {
-            AskedSync::Sync => SyncAsk::Sync,
+            AskedSync::Sync => SyncKind::Sync,
             AskedSync::Psync { id, byte, failover } => {
                 if *failover {
                     // What was asked before is given up.
                     self.links.handovers_asked.fetch_add(1, Ordering::Relaxed);
                 }
-                SyncAsk::Psync { id, byte, failover: *failover }
+                SyncKind::Psync { id, byte, failover: *failover }
             }
         };
         let mut core = self.links.core(self.server);
@@ -300,7 +300,7 @@ impl LinksThread {
             let state = core.stream.as_ref().map(ReplicationStream::state);
             state.is_some_and(|state| state.unmet(meets, from).is_some())
         };
-        let asks_for_unmet = matches!(ask, SyncAsk::Psync { byte, .. }
+        let asks_for_unmet = matches!(ask, SyncKind::Psync { byte, .. }
             if byte_asked(byte).is_some_and(is_unmet));
         let request = SyncRequest {
             replica: link.id,
@@ -319,7 +319,7 @@ impl LinksThread {
     }
 
     /// An old primary hands over: we become a primary, and are asked once more.
-    fn promote_for(&self, mut moving: Moving) {
+    fn promote_for(&self, mut moving: MovingSession) {
         let (server, links) = (self.server, self.links);
         let client = describe(server, &moving.session.client, server.keyspace.clock().now_ms());
         let asked = &mut moving.session.replica_mut().asked;
@@ -350,7 +350,7 @@ impl LinksThread {
     }
 
     /// A client is a replica from now on.
-    fn attach(self: &Rc<Self>, link: Rc<ReplicaLink>, mut moving: Moving) {
+    fn attach(self: &Rc<Self>, link: Rc<ReplicaLink>, mut moving: MovingSession) {
         let server = self.server;
         let client = Arc::clone(&moving.session.client);
         client.set_flag(client_flags::REPLICA, true);
@@ -489,7 +489,7 @@ impl LinksThread {
     /// Looks how much each replica has still to get.
     fn weigh(self: &Rc<Self>) {
         let server = self.server;
-        self.with_core(|core, _| match &core.stream {
+        self.with_replication_state(|core, _| match &core.stream {
             Some(stream) => stream.state().note_kept(),
             None => log_buffers::note_kept_for_replicas(0),
         });

@@ -7,7 +7,7 @@
 
 use acl::DEFAULT_USER;
 use config::settings::MEMCACHED_USER;
-use engine::admission::acl_check::{Login, verify};
+use engine::admission::acl_check::{LoginAttempt, verify};
 use engine::session::Session;
 use engine::session::Step;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
@@ -125,7 +125,7 @@ impl RequestContext<'_> {
         } else {
             let name = if is_ours { DEFAULT_USER } else { user };
             let context = acl::Context::TopLevel;
-            let login = Login { context, word: b"AUTH", name, password };
+            let login = LoginAttempt { context, word: b"AUTH", name, password };
             let found = verify(server, &self.session.client, login).ok();
             // Without a password nobody can log in as the default user.
             found.filter(|user| {

@@ -41,7 +41,7 @@ pub(crate) use server::MemcachedServer;
 
 use engine::execute::ForeignRequest;
 use engine::lane::Lane;
-use engine::session::{Grant, MemcachedState, Session, Step};
+use engine::session::{LockWaitEnd, MemcachedState, Session, Step};
 use engine::table::command_table::CommandEntry;
 
 pub(crate) use auth::{is_authenticated, needs_login};
@@ -210,7 +210,7 @@ pub(crate) fn execute(
     request: &Request<'_>,
     location: Option<Location>,
     out: &mut Output,
-    grant: Option<Grant>,
+    grant: Option<LockWaitEnd>,
 ) -> Step {
     let is_authenticated = auth::is_authenticated(server, session);
     let mut context = RequestContext { server, lane, session, request, location, out };
@@ -270,7 +270,7 @@ impl RequestContext<'_> {
     }
 
     /// Runs a request on items.
-    fn run_items(&mut self, grant: Option<Grant>) -> Step {
+    fn run_items(&mut self, grant: Option<LockWaitEnd>) -> Step {
         let entry = match self.entry() {
             Ok(entry) => entry,
             Err(step) => return step,

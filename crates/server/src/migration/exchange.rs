@@ -8,8 +8,8 @@ use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::journal::Seen;
-use engine::session::{AfterOffload, Executed, OffloadResult};
+use engine::journal::ReplyLsn;
+use engine::session::{AfterOffload, ExecutedCommand, OffloadResult};
 use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Output, Reply};
@@ -60,9 +60,9 @@ pub(super) async fn run(
     }
     let micros = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
     let MigrateRequest { entry, args, .. } = *order;
-    let ran = Executed { entry, args, micros, failed: result.is_err(), program: None };
+    let ran = ExecutedCommand { entry, args, micros, failed: result.is_err(), program: None };
     // The exchange made its changes by transactions of its own: all of them are seen.
-    let seen = Seen::own(server.journal.end());
+    let seen = ReplyLsn::own(server.journal.end());
     // The client may be gone.
     let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });
 }

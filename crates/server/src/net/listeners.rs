@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::memcached;
-use crate::net::connection::{Moving, RawStream};
+use crate::net::connection::{MovingSession, RawStream};
 use crate::net::network::Network;
 use crate::net::tls::{Arrival, Handshaken};
 
@@ -59,19 +59,19 @@ pub(crate) enum Protocol {
 
 /// What comes in by a socket of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entrance {
+pub(crate) struct ListenerKind {
     protocol: Protocol,
     is_encrypted: bool,
 }
 
 /// Where other threads find the listeners, and have them change.
 pub(crate) struct ListenerHandle {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<ListenerOrder>,
 }
 
 /// What the main thread is asked to do, with where it answers. The thread that asks waits, so one
 /// asks at a time; the main thread waits for nobody.
-enum Order {
+enum ListenerOrder {
     /// Bind the sockets that a configuration asks for, and accept nobody by them yet.
     Reserve { ports: Ports, binds: Vec<BindAddress>, answer: SyncSender<Result<(), ()>> },
     /// Listen on what was reserved, and on nothing else; or go on as before.
@@ -96,7 +96,7 @@ pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
     let (answer, answered) = sync_channel(1);
     let (ports, binds) = (Ports::of(config), config.get(BIND));
     let handle = server.listeners.get().ok_or(())?;
-    handle.orders.send(Order::Reserve { ports, binds, answer }).map_err(|_| ())?;
+    handle.orders.send(ListenerOrder::Reserve { ports, binds, answer }).map_err(|_| ())?;
     answered.recv().map_err(|_| ())?
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
 pub(crate) fn finish(server: &Network, keeps: bool) {
     let (answer, answered) = sync_channel(1);
     let sent =
-        server.listeners.get().map(|handle| handle.orders.send(Order::Finish { keeps, answer }));
+        server.listeners.get().map(|handle| handle.orders.send(ListenerOrder::Finish { keeps, answer }));
     if sent.is_some_and(|sent| sent.is_ok()) {
         // A main thread that has ended accepts nobody.
         let _ = answered.recv();
@@ -138,8 +138,8 @@ impl Listeners {
 
     /// Says in the log where we listen.
     pub(crate) fn announce(&self, server: &Network) {
-        for ListenerTask { address, entrance, .. } in &self.redis.listening {
-            let how = if entrance.is_encrypted { " for TLS" } else { "" };
+        for ListenerTask { address, kind, .. } in &self.redis.listening {
+            let how = if kind.is_encrypted { " for TLS" } else { "" };
             log_notice!(server.log, "Listening on {address}{how}");
         }
         if self.has_unix {
@@ -163,18 +163,18 @@ impl Listeners {
 
 /// An address to listen on.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct RequestedSocket {
     address: SocketAddr,
-    entrance: Entrance,
+    kind: ListenerKind,
     /// Whether we do without it where the machine does not have it.
     optional: bool,
 }
 
 /// The addresses that `bind` names.
-fn addresses(binds: &[BindAddress], port: u16, entrance: Entrance) -> Result<Vec<Wanted>, String> {
+fn addresses(binds: &[BindAddress], port: u16, kind: ListenerKind) -> Result<Vec<RequestedSocket>, String> {
     let wanted = |bind: &BindAddress| {
         let address = SocketAddr::new(ip_of(bind)?, port);
-        Ok(Wanted { address, entrance, optional: bind.optional })
+        Ok(RequestedSocket { address, kind, optional: bind.optional })
     };
     binds.iter().map(wanted).collect()
 }
@@ -184,47 +184,47 @@ fn wanted_by_redis(
     binds: &[BindAddress],
     plain: Option<u16>,
     encrypted: u16,
-) -> Result<Vec<Wanted>, String> {
+) -> Result<Vec<RequestedSocket>, String> {
     let plain = plain.map(|port| (port, false));
     let ports = plain.into_iter().chain((encrypted != 0).then_some((encrypted, true)));
     let mut all = Vec::new();
     for (port, is_encrypted) in ports {
-        let entrance = Entrance { protocol: Protocol::Redis, is_encrypted };
-        all.extend(addresses(binds, port, entrance)?);
+        let kind = ListenerKind { protocol: Protocol::Redis, is_encrypted };
+        all.extend(addresses(binds, port, kind)?);
     }
     Ok(all)
 }
 
 /// Opens sockets and accepts clients by them, all or none.
-fn open_all(server: &'static Network, wanted: &[Wanted]) -> Result<Vec<ListenerTask>, String> {
+fn open_all(server: &'static Network, wanted: &[RequestedSocket]) -> Result<Vec<ListenerTask>, String> {
     let bound = bind_all(server, wanted).map_err(|(why, _)| why)?;
     Ok(bound.into_iter().map(|bound| start_accepting(server, bound)).collect())
 }
 
 /// A socket that is bound and accepts nobody yet.
-struct Bound {
+struct BoundSocket {
     address: SocketAddr,
-    entrance: Entrance,
+    kind: ListenerKind,
     listener: TcpListener,
 }
 
 /// A socket with the task that accepts clients by it.
 struct ListenerTask {
     address: SocketAddr,
-    entrance: Entrance,
+    kind: ListenerKind,
     task: JoinHandle<()>,
 }
 
-fn start_accepting(server: &'static Network, bound: Bound) -> ListenerTask {
-    let Bound { address, entrance, listener } = bound;
-    ListenerTask { address, entrance, task: tokio::spawn(accept_tcp(server, listener, entrance)) }
+fn start_accepting(server: &'static Network, bound: BoundSocket) -> ListenerTask {
+    let BoundSocket { address, kind, listener } = bound;
+    ListenerTask { address, kind, task: tokio::spawn(accept_tcp(server, listener, kind)) }
 }
 
 /// Binds sockets, all or none; where the port is 0, all get the one that the first was given. The
 /// error says whether somebody listens there.
-fn bind_all(server: &Network, wanted: &[Wanted]) -> Result<Vec<Bound>, (String, bool)> {
-    let listening = |(Wanted { address, entrance, .. }, socket)| {
-        Ok(Bound { address, entrance, listener: TcpListener::from_std(socket)? })
+fn bind_all(server: &Network, wanted: &[RequestedSocket]) -> Result<Vec<BoundSocket>, (String, bool)> {
+    let listening = |(RequestedSocket { address, kind, .. }, socket)| {
+        Ok(BoundSocket { address, kind, listener: TcpListener::from_std(socket)? })
     };
     let bound: io::Result<_> = bind_sockets(server, wanted)?.into_iter().map(listening).collect();
     bound.map_err(|error| (plain(&error), false))
@@ -236,18 +236,18 @@ pub(crate) fn bind_for(
     binds: &[BindAddress],
     port: u16,
 ) -> Result<Vec<(SocketAddr, std::net::TcpListener)>, String> {
-    let entrance = Entrance { protocol: Protocol::Redis, is_encrypted: false };
-    let bound = bind_sockets(server, &addresses(binds, port, entrance)?).map_err(|(why, _)| why)?;
+    let kind = ListenerKind { protocol: Protocol::Redis, is_encrypted: false };
+    let bound = bind_sockets(server, &addresses(binds, port, kind)?).map_err(|(why, _)| why)?;
     Ok(bound.into_iter().map(|(wanted, socket)| (wanted.address, socket)).collect())
 }
 
 /// As `bind_all`, with sockets that no reactor watches, and the addresses that they got.
 fn bind_sockets(
     server: &Network,
-    wanted: &[Wanted],
-) -> Result<Vec<(Wanted, std::net::TcpListener)>, (String, bool)> {
-    let mut bound: Vec<(Wanted, std::net::TcpListener)> = Vec::new();
-    for &Wanted { mut address, entrance, optional } in wanted {
+    wanted: &[RequestedSocket],
+) -> Result<Vec<(RequestedSocket, std::net::TcpListener)>, (String, bool)> {
+    let mut bound: Vec<(RequestedSocket, std::net::TcpListener)> = Vec::new();
+    for &RequestedSocket { mut address, kind, optional } in wanted {
         if let (0, Some((first, _))) = (address.port(), bound.first()) {
             address.set_port(first.address.port());
         }
@@ -255,7 +255,7 @@ fn bind_sockets(
         match listen_tcp(address, backlog) {
             Ok(listener) => {
                 let address = listener.local_addr().unwrap_or(address);
-                bound.push((Wanted { address, entrance, optional }, listener));
+                bound.push((RequestedSocket { address, kind, optional }, listener));
             }
             Err(error) if optional && is_unavailable(&error) => {}
             Err(error) => {
@@ -328,7 +328,7 @@ fn open_unix(server: &'static Network, protocol: Protocol) -> Result<Option<RawF
     Ok(Some(descriptor))
 }
 
-async fn accept_tcp(server: &'static Network, listener: TcpListener, entrance: Entrance) {
+async fn accept_tcp(server: &'static Network, listener: TcpListener, kind: ListenerKind) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
@@ -336,9 +336,9 @@ async fn accept_tcp(server: &'static Network, listener: TcpListener, entrance: E
                 let Ok(stream) = stream.into_std() else { continue };
                 prepare(&stream, server);
                 let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
-                match entrance.is_encrypted {
-                    true => begin_handshake(server, entrance.protocol, stream, ends),
-                    false => accept(server, entrance.protocol, RawStream::Tcp(stream), ends),
+                match kind.is_encrypted {
+                    true => begin_handshake(server, kind.protocol, stream, ends),
+                    false => accept(server, kind.protocol, RawStream::Tcp(stream), ends),
                 }
             }
             Err(error) => pause_after(server, &error).await,
@@ -454,7 +454,7 @@ pub(crate) fn accept(
         session.memcached = Some(MemcachedState::new(server));
         session.select(server.config.get(MEMCACHED_DATABASE) as usize);
     }
-    server.worker_pool.hand_over(server, Box::new(Moving::fresh(stream, session)));
+    server.worker_pool.hand_over(server, Box::new(MovingSession::fresh(stream, session)));
 }
 
 /// Whether one more client may come in.

@@ -12,7 +12,7 @@ use engine::session::Session;
 use proto::ProtocolError;
 
 use crate::memcached::MemcachedServer;
-use crate::net::connection::{Moving, RawStream};
+use crate::net::connection::{MovingSession, RawStream};
 use crate::net::listeners::ListenerHandle;
 use crate::net::tls::Tls;
 use crate::net::worker_pool::WorkerPool;
@@ -25,16 +25,16 @@ pub(crate) struct Network {
     pub(crate) listeners: OnceLock<ListenerHandle>,
     pub(crate) tls: Tls,
     /// What takes over the connections of clients that become replicas; set likewise.
-    links: OnceLock<LinksEntrance>,
+    links: OnceLock<LinksHandover>,
     /// What answers requests of HTTP that came in by the port of Redis; set where there may be any.
-    http: OnceLock<HttpEntrance>,
+    http: OnceLock<HttpHandover>,
 }
 
 /// Takes over the connection of a client that has asked for a sync.
-type LinksEntrance = Box<dyn Fn(Box<Moving>) + Send + Sync>;
+type LinksHandover = Box<dyn Fn(Box<MovingSession>) + Send + Sync>;
 
 /// Takes over the connection of a client that speaks HTTP, with what it has sent.
-type HttpEntrance = Box<dyn Fn(RawStream, Vec<u8>) + Send + Sync>;
+type HttpHandover = Box<dyn Fn(RawStream, Vec<u8>) + Send + Sync>;
 
 impl Deref for Network {
     type Target = MemcachedServer;
@@ -58,12 +58,12 @@ impl Network {
     }
 
     /// Says where the connections of clients go that become replicas; once.
-    pub(crate) fn let_links_in(&self, enter: impl Fn(Box<Moving>) + Send + Sync + 'static) {
+    pub(crate) fn set_links_handover(&self, enter: impl Fn(Box<MovingSession>) + Send + Sync + 'static) {
         let _ = self.links.set(Box::new(enter));
     }
 
     /// Gives up the connection of a client that becomes a replica.
-    pub(crate) fn hand_over_to_links(&self, moving: Box<Moving>) {
+    pub(crate) fn hand_over_to_links(&self, moving: Box<MovingSession>) {
         match self.links.get() {
             Some(enter) => enter(moving),
             None => self.session_ended(moving.session.client.id),
@@ -71,12 +71,12 @@ impl Network {
     }
 
     /// Says where the connections of clients go that speak HTTP; once.
-    pub(crate) fn let_http_in(&self, enter: impl Fn(RawStream, Vec<u8>) + Send + Sync + 'static) {
+    pub(crate) fn set_http_handover(&self, enter: impl Fn(RawStream, Vec<u8>) + Send + Sync + 'static) {
         let _ = self.http.set(Box::new(enter));
     }
 
     /// Gives up the connection of a client that speaks HTTP, which is no client of Redis any more.
-    pub(crate) fn give_to_http(&self, mut moving: Moving) {
+    pub(crate) fn give_to_http(&self, mut moving: MovingSession) {
         self.session_ended(moving.session.client.id);
         if let Some(enter) = self.http.get() {
             let input = moving.take_input();

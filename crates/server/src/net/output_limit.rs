@@ -57,7 +57,7 @@ pub(crate) fn is_exceeded(
         0 => 0,
         lower => now - i64::from((now as u32).wrapping_sub(lower)),
     };
-    let (exceeded, began) = judge(limit, unsent, began, now);
+    let (exceeded, began) = check_limit(limit, unsent, began, now);
     since.store(if began == 0 { 0 } else { (began as u32).max(1) }, Ordering::Relaxed);
     if began != 0 && !exceeded {
         schedule_recheck(client, limit, now - began);
@@ -113,7 +113,7 @@ pub(crate) fn class_of(client: &Client) -> u32 {
 }
 
 /// Whether the limit is exceeded, and since when the soft one is (0 for not at all).
-fn judge(
+fn check_limit(
     limit: OutputBufferLimit,
     unsent: u64,
     began: UnixMillis,
@@ -135,7 +135,7 @@ mod tests {
     use config::{OutputBufferLimit, OutputBufferLimits};
     use engine::clients::registry::client_flags;
 
-    use super::{judge, limit_of};
+    use super::{check_limit, limit_of};
 
     const LIMIT: OutputBufferLimit = OutputBufferLimit { hard: 100, soft: 10, soft_seconds: 2 };
 
@@ -156,16 +156,16 @@ mod tests {
 
     #[test]
     fn the_hard_limit_closes_at_once() {
-        assert!(!judge(LIMIT, 9, 0, 1000).0);
-        assert!(judge(LIMIT, 100, 0, 1000).0);
-        assert!(!judge(OutputBufferLimit { hard: 0, ..LIMIT }, 1_000_000, 0, 1000).0);
+        assert!(!check_limit(LIMIT, 9, 0, 1000).0);
+        assert!(check_limit(LIMIT, 100, 0, 1000).0);
+        assert!(!check_limit(OutputBufferLimit { hard: 0, ..LIMIT }, 1_000_000, 0, 1000).0);
     }
 
     #[test]
     fn the_soft_limit_closes_after_its_time_without_a_break() {
-        assert_eq!(judge(LIMIT, 10, 0, 1000), (false, 1000));
-        assert_eq!(judge(LIMIT, 50, 1000, 3000), (false, 1000));
-        assert_eq!(judge(LIMIT, 50, 1000, 3001), (true, 1000));
-        assert_eq!(judge(LIMIT, 9, 1000, 2500), (false, 0));
+        assert_eq!(check_limit(LIMIT, 10, 0, 1000), (false, 1000));
+        assert_eq!(check_limit(LIMIT, 50, 1000, 3000), (false, 1000));
+        assert_eq!(check_limit(LIMIT, 50, 1000, 3001), (true, 1000));
+        assert_eq!(check_limit(LIMIT, 9, 1000, 2500), (false, 0));
     }
 }

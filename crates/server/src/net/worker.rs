@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 use tokio::task::unconstrained;
 
 use crate::net::batch_scheduling::{self, BatchScheduling};
-use crate::net::connection::{Connection, ConnectionTask, Exit, Moving, REQUEST_MAX, Window};
+use crate::net::connection::{Connection, ConnectionTask, SessionExit, MovingSession, REQUEST_MAX, Window};
 use crate::net::deferred::{self, DEFERRED_MAX, DeferredSessions};
 use crate::net::durability_waiters::{self, DurabilityWaiters};
 use crate::net::group_commit::{self, GroupCommit};
@@ -75,7 +75,7 @@ pub(crate) struct Worker {
 /// What a worker is told.
 pub(crate) enum Message {
     /// Connection a connection.
-    Adopt(Box<Moving>),
+    Adopt(Box<MovingSession>),
     /// Bind the thread to a core, or free it, as the configuration says.
     Bind,
     /// Take registrations off their keys.
@@ -172,19 +172,19 @@ impl Worker {
     }
 
     /// Ends the books of a session, or hands it to another worker.
-    pub(crate) fn session_over(&self, client: &Client, exit: Exit) {
+    pub(crate) fn session_over(&self, client: &Client, exit: SessionExit) {
         self.adopted.set(self.adopted.get() - 1);
         self.neighbours.set(self.neighbours.get() - usize::from(client.is_neighbour()));
         self.counters.sessions.fetch_sub(1, Ordering::Relaxed);
         match exit {
-            Exit::Closed => self.server.session_ended(client.id),
-            Exit::Moved(moving) if moving.session.asks_for_sync() => {
+            SessionExit::Closed => self.server.session_ended(client.id),
+            SessionExit::Moved(moving) if moving.session.asks_for_sync() => {
                 self.server.hand_over_to_links(moving);
             }
-            Exit::Moved(moving) if moving.session.asks_for_http() => {
+            SessionExit::Moved(moving) if moving.session.asks_for_http() => {
                 self.server.give_to_http(*moving);
             }
-            Exit::Moved(moving) => self.server.worker_pool.hand_over(self.server, moving),
+            SessionExit::Moved(moving) => self.server.worker_pool.hand_over(self.server, moving),
         }
     }
 
@@ -349,7 +349,7 @@ fn own_clients(worker: &Worker) -> Vec<Arc<Client>> {
     clients
 }
 
-fn adopt(worker: &Rc<Worker>, moving: Moving) {
+fn adopt(worker: &Rc<Worker>, moving: MovingSession) {
     let worker = Rc::clone(worker);
     worker.adopted.set(worker.adopted.get() + 1);
     let client = Arc::clone(&moving.session.client);
@@ -366,7 +366,7 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
         || (),
     );
     let Ok(serve) = Connection::new(Rc::clone(&worker), moving) else {
-        worker.session_over(&client, Exit::Closed);
+        worker.session_over(&client, SessionExit::Closed);
         return;
     };
     tokio::task::spawn_local(ConnectionTask::new(serve));

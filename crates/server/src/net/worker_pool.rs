@@ -14,7 +14,7 @@ use engine::runtime::lanes::STACK_BYTES;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{self, error::SendError};
 
-use crate::net::connection::Moving;
+use crate::net::connection::MovingSession;
 use crate::net::network::Network;
 use crate::net::worker::{self, Message};
 
@@ -54,7 +54,7 @@ impl WorkerPool {
     }
 
     /// Gives a connection to the worker with the fewest.
-    pub(crate) fn hand_over(&self, server: &Network, moving: Box<Moving>) {
+    pub(crate) fn hand_over(&self, server: &Network, moving: Box<MovingSession>) {
         let threads = self.threads();
         let load =
             |lane: &usize| server.threads.worker_counters(*lane).sessions.load(Ordering::Relaxed);

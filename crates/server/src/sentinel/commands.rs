@@ -3,7 +3,7 @@
 //! Invariant: what a Sentinel says of itself is said on its own thread; here sessions only wait.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least};
-use engine::session::{Executed, Suspension};
+use engine::session::{ExecutedCommand, Suspension};
 use keyspace::Refusal;
 use proto::{Args, OwnedArgs, Reply};
 use tokio::sync::oneshot;
@@ -70,7 +70,7 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 fn push(context: &mut Context<'_>, args: Args<'_>, kind: RequestKind) -> Result<Next, Refusal> {
     let resp = context.session()?.resp;
     let (answer, receiver) = oneshot::channel();
-    let ran = Executed::begun(context.entry, args);
+    let ran = ExecutedCommand::begun(context.entry, args);
     context.server.sentinel.push(SentinelRequest { kind, resp, ran, answer });
     Ok(Next::Wait(Suspension::Offload(receiver)))
 }

@@ -12,10 +12,10 @@ use std::time::Duration;
 use base::io_error_text::plain;
 use config::{LogLevel, SetError};
 use engine::clients::mailbox::PendingWakes;
-use engine::journal::Seen;
-use engine::observe::pubsub::Space;
+use engine::journal::ReplyLsn;
+use engine::observe::pubsub::PubSubType;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::session::{AfterOffload, Executed, OffloadResult};
+use engine::session::{AfterOffload, ExecutedCommand, OffloadResult};
 use keyspace::Refusal;
 use proto::{Output, Reply, Resp};
 use sentinel::{
@@ -39,7 +39,7 @@ pub(super) type ChangeLogLevel = Box<dyn Fn(&[u8]) -> Result<(), SetError> + Sen
 /// A client that waits for its reply.
 struct Asker {
     resp: Resp,
-    ran: Executed,
+    ran: ExecutedCommand,
     answer: oneshot::Sender<OffloadResult>,
     since_us: i64,
 }
@@ -180,10 +180,10 @@ impl Driver {
     fn answer(&self, asker: Asker, output: Output, failed: bool) {
         let Asker { ran, answer, since_us, .. } = asker;
         let micros = self.server.keyspace.clock().monotonic_us() - since_us;
-        let ran = Executed { micros: u64::try_from(micros).unwrap_or(0), failed, ..ran };
+        let ran = ExecutedCommand { micros: u64::try_from(micros).unwrap_or(0), failed, ..ran };
         let _ = answer.send(OffloadResult {
             output,
-            seen: Seen::default(),
+            seen: ReplyLsn::default(),
             ran,
             then: AfterOffload::Nothing,
         });
@@ -245,7 +245,7 @@ impl Driver {
                 let (channel, message) = (notice.event.as_bytes(), notice.text.as_bytes());
                 server.pushes.pubsub.publish(
                     server.outbox(&wakes),
-                    Space::Global,
+                    PubSubType::Global,
                     channel,
                     message,
                 );

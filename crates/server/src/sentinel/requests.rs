@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use engine::session::{Executed, OffloadResult};
+use engine::session::{ExecutedCommand, OffloadResult};
 use proto::{OwnedArgs, Resp};
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,7 +15,7 @@ pub(crate) struct SentinelRequest {
     /// What the session speaks.
     pub(crate) resp: Resp,
     /// The command, for the books of its worker.
-    pub(crate) ran: Executed,
+    pub(crate) ran: ExecutedCommand,
     /// The way back.
     pub(crate) answer: oneshot::Sender<OffloadResult>,
 }

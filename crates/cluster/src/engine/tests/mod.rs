@@ -14,7 +14,8 @@ use crate::engine::{
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
 use crate::message::{
-    Arrival, Body, GossipSection, Header, Limits, MessageFlags, Packet, PacketReader, write_packet,
+    Body, GossipSection, Header, Limits, MessageFlags, Packet, PacketReader, ReceivedPacket,
+    write_packet,
 };
 use crate::nodes_file::NodesFile;
 use crate::slots::{Slot, SlotSet};
@@ -35,7 +36,7 @@ fn sent(actions: &[Action]) -> Vec<(LinkId, Packet)> {
         let mut reader = PacketReader::default();
         reader.feed(bytes);
         match reader.next(Limits { nodes: 100, payload: 100 }) {
-            Ok(Some(Arrival::Packet(packet))) => *packet,
+            Ok(Some(ReceivedPacket::Packet(packet))) => *packet,
             other => panic!("{other:?}"),
         }
     };
@@ -182,7 +183,8 @@ fn a_vote_is_given_once_in_an_epoch_and_written_before() {
     for _ in 0..3 {
         let mut reader = PacketReader::default();
         reader.feed(&bytes);
-        let Ok(Some(Arrival::Packet(packet))) = reader.next(Limits { nodes: 10, payload: 10 })
+        let Ok(Some(ReceivedPacket::Packet(packet))) =
+            reader.next(Limits { nodes: 10, payload: 10 })
         else {
             panic!("the packet is right")
         };

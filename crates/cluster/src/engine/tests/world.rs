@@ -16,7 +16,7 @@ use crate::engine::{
 };
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
-use crate::message::{Arrival, Limits, PacketReader};
+use crate::message::{Limits, PacketReader, ReceivedPacket};
 use crate::nodes_file::{AuxFields, NodeRecord, NodesFile};
 use crate::slots::{Slot, SlotSet};
 
@@ -426,10 +426,10 @@ impl World {
         self.machines[machine].readers.entry(link).or_default().feed(bytes);
         while let Some(reader) = self.machines[machine].readers.get_mut(&link) {
             match reader.next(LIMITS).expect("nodes send packets") {
-                Some(Arrival::Packet(packet)) => {
+                Some(ReceivedPacket::Packet(packet)) => {
                     self.feed(machine, Event::Received { link, packet });
                 }
-                Some(Arrival::Ignored(error)) => panic!("{error}"),
+                Some(ReceivedPacket::Ignored(error)) => panic!("{error}"),
                 None => return,
             }
         }

@@ -18,7 +18,7 @@ use crate::aof::options_within;
 use crate::durability::Durability;
 use crate::replay::partitioner::{Partitioner, Segment};
 use crate::replay::pipeline::Pipeline;
-use crate::replay::read_ahead::{SourceEnd, Stopped, run_each};
+use crate::replay::read_ahead::{ReplayStop, SourceEnd, run_each};
 use crate::testing::durability;
 
 /// Logs that are tried.
@@ -38,7 +38,7 @@ type Item = (usize, Vec<u8>, Vec<u8>, Option<UnixMillis>, (u32, bool));
 /// What is left of a log: why it was refused, where it could not be read on, and the data.
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    refusal: Option<Stopped>,
+    refusal: Option<ReplayStop>,
     damage: Option<String>,
     items: Vec<Item>,
 }
@@ -79,10 +79,10 @@ fn run(server: &'static Durability, log: &[u8], shares: usize, is_held: bool) ->
     let read = run_each(reader, partitioner, |segments, end| pipeline.run(segments, end));
     let (refusal, damage) = match read {
         Ok(SourceEnd { end, .. }) => (pipeline.finish().err(), end.err()),
-        Err(Stopped::Malformed(why)) => {
+        Err(ReplayStop::Malformed(why)) => {
             // The pipeline may have the world.
             drop(pipeline);
-            (Some(Stopped::Malformed(why)), None)
+            (Some(ReplayStop::Malformed(why)), None)
         }
         Err(stopped) => panic!("{stopped:?}"),
     };

@@ -10,7 +10,7 @@ use super::{
     TRACES, Trace, WRITES, append, await_end, calls_of, check_after_crash, end, for_each, has,
     new_disk, run, start, write,
 };
-use crate::aof::{Phase, switch_off, switch_on};
+use crate::aof::{AofState, switch_off, switch_on};
 use crate::durability::Durability;
 use crate::save::SaveMode;
 
@@ -20,7 +20,7 @@ const TURNS: u64 = 20;
 /// Whether INFO says that the log is on, and that no rewrite is under way nor to come.
 fn is_told_to_be_on(server: &Durability) -> bool {
     let (phase, told) = server.aof.status(0);
-    phase != Phase::Off && !told.is_underway && !told.is_scheduled
+    phase != AofState::Off && !told.is_underway && !told.is_scheduled
 }
 
 /// Replies of which many do not wait for the disk, as the log is not on yet.
@@ -72,7 +72,7 @@ fn a_log_that_waits_for_its_first_rewrite_says_so() {
     server.gates.loading.begin(server.keyspace.clock(), 0);
     switch_on(server).unwrap();
     let (phase, told) = server.aof.status(0);
-    assert!(phase == Phase::Starting && told.is_scheduled);
+    assert!(phase == AofState::Starting && told.is_scheduled);
     server.gates.loading.end();
     await_end("a switch", || is_told_to_be_on(server));
     assert!(server.aof.is_on());

@@ -12,13 +12,13 @@ use super::{NotReadmitted, WorkTimer, again};
 use crate::admission::gates::{self, FlagsOf};
 use crate::commit::served_request::ServedRequest;
 use crate::execute;
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::lane::Lane;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::CountedProgram;
-use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{AclSubject, Request};
-use crate::session::{AfterOffload, Executed, OffloadResult, Session};
+use crate::session::{AfterOffload, ExecutedCommand, OffloadResult, Session};
+use crate::session::{ProgramAccounts, Resumable, Resumed};
 use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::{Program, RunsOn, Unit};
 
@@ -135,7 +135,7 @@ impl OffloadedProgram {
                         Err(NotReadmitted::PutOff) if self.program.killed().is_empty() => {
                             self.program.forget();
                             drop((self.running, self.pass));
-                            let program: Option<Box<dyn Accounted>> = Some(self.program);
+                            let program: Option<Box<dyn ProgramAccounts>> = Some(self.program);
                             return OffloadResult::put_off_program(self.entry, args, program);
                         }
                         Err(refused) => {
@@ -151,10 +151,15 @@ impl OffloadedProgram {
                             }
                             drop((self.running, self.pass));
                             let micros = self.micros + watch.micros();
-                            let program: Option<Box<dyn Accounted>> = Some(self.program);
-                            let ran =
-                                Executed { entry: self.entry, args, micros, failed: true, program };
-                            return over(self.output, Seen::default(), ran);
+                            let program: Option<Box<dyn ProgramAccounts>> = Some(self.program);
+                            let ran = ExecutedCommand {
+                                entry: self.entry,
+                                args,
+                                micros,
+                                failed: true,
+                                program,
+                            };
+                            return over(self.output, ReplyLsn::default(), ran);
                         }
                     }
                     round += 1;
@@ -167,7 +172,7 @@ impl OffloadedProgram {
         }
     }
 
-    fn run_on(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<Seen, Refusal> {
+    fn run_on(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<ReplyLsn, Refusal> {
         let Self { unit, program, output, entry, .. } = self;
         let (server, args) = (unit.server, args.as_args());
         let served = ServedRequest { server, client: None, entry, args };
@@ -175,20 +180,20 @@ impl OffloadedProgram {
     }
 
     /// The program is over: what it held is given back.
-    fn end(self, seen: Seen, args: OwnedArgs) -> OffloadResult {
+    fn end(self, seen: ReplyLsn, args: OwnedArgs) -> OffloadResult {
         let Self { unit, running, pass, program, output, entry, micros, count, .. } = self;
         drop(unit);
         drop(running);
         drop(pass);
         drop(count);
         let failed = program.has_failed();
-        over(output, seen, Executed { entry, args, micros, failed, program: Some(program) })
+        over(output, seen, ExecutedCommand { entry, args, micros, failed, program: Some(program) })
     }
 
     fn return_to_worker(self, args: OwnedArgs) -> OffloadResult {
-        let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
+        let ran = ExecutedCommand { args, ..ExecutedCommand::begun(self.entry, Args::default()) };
         let then = AfterOffload::GoesOn(Box::new(GuardedProgram::new(self)));
-        OffloadResult { output: Output::new(), seen: Seen::default(), ran, then }
+        OffloadResult { output: Output::new(), seen: ReplyLsn::default(), ran, then }
     }
 
     /// Runs on at its session's worker. An error says that it has to leave again.
@@ -217,7 +222,7 @@ impl OffloadedProgram {
 }
 
 /// What is passed on of a program that is over.
-fn over(output: Output, seen: Seen, ran: Executed) -> OffloadResult {
+fn over(output: Output, seen: ReplyLsn, ran: ExecutedCommand) -> OffloadResult {
     OffloadResult { output, seen, ran, then: AfterOffload::Nothing }
 }
 
@@ -231,8 +236,8 @@ mod tests {
     use proto::{Args, Output, OwnedArgs, Resp};
 
     use super::OffloadedProgram;
-    use crate::session::Accounted;
     use crate::session::LockSet;
+    use crate::session::ProgramAccounts;
     use crate::testing;
     use crate::transaction::engine::Engine;
     use crate::transaction::unit::{Program, RunsOn, Unit};
@@ -240,7 +245,7 @@ mod tests {
     /// A program that is never run.
     struct Idle;
 
-    impl Accounted for Idle {}
+    impl ProgramAccounts for Idle {}
 
     impl Program for Idle {
         fn needs(&self, _: Args<'_>, _: &[Location]) -> LockSet {

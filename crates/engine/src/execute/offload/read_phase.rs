@@ -7,22 +7,22 @@
 use std::sync::Arc;
 
 use keyspace::{
-    Acquisition, BUSY, Computed, HeavyPass, Obstacle, PartitionSet, Patience, Tx, TxOptions,
+    Acquisition, BUSY, HeavyPass, Obstacle, PartitionSet, Patience, ReadPhaseResult, Tx, TxOptions,
 };
 use proto::{Args, Output, OwnedArgs};
 
-use super::{NotReadmitted, Transaction, WorkTimer, await_leave};
+use super::{NotReadmitted, OffloadedTransaction, WorkTimer, await_leave};
 use crate::admission::gates;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
-use crate::commit::handler::{Outcome, Work};
+use crate::commit::handler::{HandlerOutcome, HandlerWork};
 use crate::commit::served_request::ServedRequest;
 use crate::execute;
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::runtime::background::wait_for_client;
 use crate::runtime::failpoint;
 use crate::session::{AclSubject, Request};
-use crate::session::{AfterOffload, Executed, OffloadResult};
+use crate::session::{AfterOffload, ExecutedCommand, OffloadResult};
 
 /// A command that moves here without its locks.
 pub(crate) struct ReadPhase {
@@ -43,7 +43,7 @@ pub(crate) struct ReadPhase {
 
 impl ReadPhase {
     /// Runs the command.
-    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
+    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
         let Self { pass, mut phase, options, partitions, client, subject, routed } = self;
         let server = work.server;
         let watch = WorkTimer::start(server.keyspace.clock());
@@ -54,13 +54,13 @@ impl ReadPhase {
         let served = ServedRequest { server, client: Some(client.id), entry, args: words };
         let (failed, seen) = match served.serve(|| work.run(&mut phase, words, &mut output, &wakes))
         {
-            Outcome::Replied(seen) => (false, seen),
-            Outcome::Failed(seen) => (true, seen),
-            Outcome::Heavy => unreachable!("heavy threads carry any load"),
-            Outcome::Widen | Outcome::Wait(_) => {
+            HandlerOutcome::Replied(seen) => (false, seen),
+            HandlerOutcome::Failed(seen) => (true, seen),
+            HandlerOutcome::Heavy => unreachable!("heavy threads carry any load"),
+            HandlerOutcome::Widen | HandlerOutcome::Wait(_) => {
                 let mut computed = phase.end_read_phase();
                 failpoint::between_phases();
-                let unlocked = Unlocked { pass, options, client, subject, routed };
+                let unlocked = UnlockedCommand { pass, options, client, subject, routed };
                 let mut result = unlocked.lock(lane, partitions, &mut computed, args, work);
                 // Not before: under the locks it would take long to free what is left.
                 drop(computed);
@@ -71,14 +71,19 @@ impl ReadPhase {
         drop(pass);
         server.mailboxes.wake(&wakes);
         output.pull(super::FIRST_PIECE);
-        let ran =
-            Executed { entry: work.entry, args, micros: watch.micros(), failed, program: None };
+        let ran = ExecutedCommand {
+            entry: work.entry,
+            args,
+            micros: watch.micros(),
+            failed,
+            program: None,
+        };
         OffloadResult { output, seen, ran, then: AfterOffload::Nothing }
     }
 }
 
 /// A command that moves here before it has any locks.
-pub(crate) struct Unlocked {
+pub(crate) struct UnlockedCommand {
     /// As that of [`ReadPhase`].
     pub(crate) pass: HeavyPass,
     /// How the transaction is begun.
@@ -89,9 +94,9 @@ pub(crate) struct Unlocked {
     pub(crate) routed: u64,
 }
 
-impl Unlocked {
+impl UnlockedCommand {
     /// Runs the command.
-    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
+    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let partitions = execute::partitions_of(work.server, work.entry, args.as_args());
         let mut result = self.lock(lane, partitions, &mut None, args, work);
@@ -104,9 +109,9 @@ impl Unlocked {
         self,
         lane: usize,
         partitions: PartitionSet,
-        computed: &mut Option<Computed>,
+        computed: &mut Option<ReadPhaseResult>,
         args: OwnedArgs,
-        work: Work,
+        work: HandlerWork,
     ) -> OffloadResult {
         let Self { mut pass, options, client, subject, routed } = self;
         let server = work.server;
@@ -121,7 +126,7 @@ impl Unlocked {
                 let pass = Some(pass);
                 let fields = None;
                 let transaction =
-                    Transaction { pass, running, tx, client, subject, routed, fields };
+                    OffloadedTransaction { pass, running, tx, client, subject, routed, fields };
                 transaction.execute(args, work)
             }
             Err(NotReadmitted::PutOff) => {
@@ -132,9 +137,17 @@ impl Unlocked {
                 drop(pass);
                 let mut output = Output::new();
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
-                let ran =
-                    Executed { failed: true, args, ..Executed::begun(work.entry, Args::default()) };
-                OffloadResult { output, seen: Seen::default(), ran, then: AfterOffload::Nothing }
+                let ran = ExecutedCommand {
+                    failed: true,
+                    args,
+                    ..ExecutedCommand::begun(work.entry, Args::default())
+                };
+                OffloadResult {
+                    output,
+                    seen: ReplyLsn::default(),
+                    ran,
+                    then: AfterOffload::Nothing,
+                }
             }
         }
     }
@@ -147,7 +160,7 @@ fn begin_again(
     pass: &mut HeavyPass,
     options: TxOptions,
     partitions: &PartitionSet,
-    computed: &mut Option<Computed>,
+    computed: &mut Option<ReadPhaseResult>,
 ) -> Result<Tx, NotReadmitted> {
     let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
     if !pass.resume(|| patience.lasts(keyspace, Obstacle::World)) {

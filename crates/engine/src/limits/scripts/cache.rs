@@ -41,14 +41,14 @@ struct Handles {
 pub struct ScriptHandle {
     kept: Arc<Kept>,
     /// What this thread knows of it.
-    pub(crate) brevity: CostHistory,
+    pub(crate) cost_history: CostHistory,
     /// While this lasts, the script is run by Lua.
     pub(crate) in_lua: Cooldown,
 }
 
 impl ScriptHandle {
     fn of(kept: Arc<Kept>) -> Self {
-        Self { kept, brevity: CostHistory::default(), in_lua: Cooldown::default() }
+        Self { kept, cost_history: CostHistory::default(), in_lua: Cooldown::default() }
     }
 
     fn note_called(&self) {

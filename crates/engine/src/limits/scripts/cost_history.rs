@@ -50,7 +50,7 @@ pub(crate) struct CostHistory {
 impl CostHistory {
     /// Whether a run may share its locks with others; asked before each.
     #[inline]
-    pub(crate) fn allows_company(&self) -> bool {
+    pub(crate) fn may_share_locks(&self) -> bool {
         self.alone.is_over()
     }
 
@@ -81,14 +81,14 @@ mod tests {
 
     #[track_caller]
     fn goes_alone_for_a_while(history: &CostHistory) {
-        assert!((0..RUNS_WITHOUT).all(|_| !history.allows_company()));
-        assert!(history.allows_company());
+        assert!((0..RUNS_WITHOUT).all(|_| !history.may_share_locks()));
+        assert!(history.may_share_locks());
     }
 
     #[test]
     fn who_is_undone_goes_alone_for_a_while() {
         let history = CostHistory::default();
-        assert!(history.allows_company());
+        assert!(history.may_share_locks());
         history.note_undone();
         goes_alone_for_a_while(&history);
     }
@@ -99,7 +99,7 @@ mod tests {
         for _ in 0..2 {
             history.note_run(true);
             (1..RUNS_BETWEEN).for_each(|_| history.note_run(false));
-            assert!(history.allows_company());
+            assert!(history.may_share_locks());
             history.note_run(true);
             goes_alone_for_a_while(&history);
         }
@@ -111,7 +111,7 @@ mod tests {
         for _ in 0..3 {
             history.note_run(true);
             (0..RUNS_BETWEEN).for_each(|_| history.note_run(false));
-            assert!(history.allows_company());
+            assert!(history.may_share_locks());
         }
     }
 }

@@ -58,7 +58,7 @@ pub struct LoadedLibrary {
     /// The functions that the code registered.
     pub functions: Vec<Registration>,
     /// Of all its functions together.
-    pub(crate) brevity: CostHistory,
+    pub(crate) cost_history: CostHistory,
 }
 
 impl LibrariesState {

@@ -22,14 +22,14 @@ use crate::clients::registry::SubscriptionKind;
 
 /// Where a message is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Space {
+pub enum PubSubType {
     /// To channels, and patterns that match them.
     Global,
     /// To shard channels, which patterns do not see.
     Shard,
 }
 
-impl Space {
+impl PubSubType {
     /// The command that publishes there.
     pub(crate) fn command(self) -> &'static [u8] {
         match self {
@@ -42,7 +42,7 @@ impl Space {
 /// Takes messages to other nodes of a cluster.
 pub trait MessageBus: Send + Sync {
     /// Takes one; where it goes is not waited for.
-    fn publish(&self, space: Space, channel: &[u8], message: &[u8]);
+    fn publish(&self, space: PubSubType, channel: &[u8], message: &[u8]);
 }
 
 /// All that is subscribed to.
@@ -85,12 +85,12 @@ impl PubSub {
     pub fn publish(
         &self,
         outbox: Outbox<'_>,
-        space: Space,
+        space: PubSubType,
         channel: &[u8],
         message: &[u8],
     ) -> usize {
         let Outbox { mailboxes, wakes } = outbox;
-        if space == Space::Shard {
+        if space == PubSubType::Shard {
             let Some(found) = self.shard_channels.find(channel) else { return 0 };
             let bytes = encode(&[b"smessage", channel, message]);
             return found.subscribers.publish(mailboxes, wakes, &bytes);
@@ -108,10 +108,10 @@ impl PubSub {
     }
 
     /// For how many subscriptions a message to a channel would be.
-    fn count_receivers(&self, space: Space, channel: &[u8]) -> usize {
+    fn count_receivers(&self, space: PubSubType, channel: &[u8]) -> usize {
         match space {
-            Space::Shard => self.shard_channels.subscribers(channel),
-            Space::Global => {
+            PubSubType::Shard => self.shard_channels.subscribers(channel),
+            PubSubType::Global => {
                 let patterns = self.patterns.that_match(channel);
                 let by_pattern: usize = patterns.iter().map(|found| found.subscribers.len()).sum();
                 self.channels.subscribers(channel) + by_pattern
@@ -123,7 +123,7 @@ impl PubSub {
 /// A message that is to be published.
 pub struct Publication {
     /// Whether the message goes to channels or to shard channels.
-    pub space: Space,
+    pub space: PubSubType,
     /// The channel that it is published to.
     pub channel: Box<[u8]>,
     /// The payload.
@@ -151,7 +151,7 @@ fn encode(words: &[&[u8]]) -> Arc<[u8]> {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Space, Subscriptions};
+    use super::{PubSubType, Subscriptions};
     use crate::clients::mailbox::{Outbox, PendingWakes};
     use crate::clients::registry::{Client, Peer, SubscriptionKind};
     use crate::testing;
@@ -171,12 +171,12 @@ mod tests {
         subscriptions.add(SubscriptionKind::Pattern, b"other*");
         subscriptions.add(SubscriptionKind::Channel, b"news");
         subscriptions.add(SubscriptionKind::ShardChannel, b"news");
-        assert_eq!(server.pushes.pubsub.count_receivers(Space::Global, b"news"), 2);
-        assert_eq!(server.pushes.pubsub.count_receivers(Space::Shard, b"news"), 1);
-        assert_eq!(server.pushes.pubsub.count_receivers(Space::Shard, b"n"), 0);
+        assert_eq!(server.pushes.pubsub.count_receivers(PubSubType::Global, b"news"), 2);
+        assert_eq!(server.pushes.pubsub.count_receivers(PubSubType::Shard, b"news"), 1);
+        assert_eq!(server.pushes.pubsub.count_receivers(PubSubType::Shard, b"n"), 0);
         let outbox = Outbox { mailboxes: &server.mailboxes, wakes: &PendingWakes::default() };
-        assert_eq!(server.pushes.pubsub.publish(outbox, Space::Global, b"news", b"a"), 2);
-        assert_eq!(server.pushes.pubsub.publish(outbox, Space::Shard, b"news", b"b"), 1);
+        assert_eq!(server.pushes.pubsub.publish(outbox, PubSubType::Global, b"news", b"a"), 2);
+        assert_eq!(server.pushes.pubsub.publish(outbox, PubSubType::Shard, b"news", b"b"), 1);
         let expected = [
             "*3 $7 message $4 news $1 a ",
             "*4 $8 pmessage $2 n* $4 news $1 a ",

@@ -127,7 +127,7 @@ impl Subscriptions {
         let count = u32::try_from(self.count(kind)).unwrap_or(u32::MAX);
         self.client.live.subscriptions[kind as usize].store(count, Ordering::Relaxed);
         self.client.set_flag(client_flags::SUBSCRIBER, !self.is_empty());
-        self.client.names().holdings.subscriptions = self.bytes;
+        self.client.names().held_memory.subscriptions = self.bytes;
     }
 }
 

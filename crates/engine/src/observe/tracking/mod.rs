@@ -5,7 +5,7 @@
 //! a client names prefixes instead, and nothing is entered. As in Redis, databases are not told
 //! apart.
 //!
-//! Invariants: a client is tracked if and only if its session has a [`Tracked`]; the notice of a
+//! Invariants: a client is tracked if and only if its session has a [`TrackingRegistration`]; the notice of a
 //! change that came after a read is left after that read was entered, and reaches the client behind
 //! the reply.
 
@@ -43,7 +43,7 @@ const FORGOTTEN_AT_ONCE: usize = 256;
 pub struct Tracking {
     /// How many clients there are on the roster.
     size: AtomicUsize,
-    roster: RwLock<TrackedClients>,
+    tracked_clients: RwLock<TrackedClients>,
     table: TrackingTable,
 }
 
@@ -63,7 +63,7 @@ pub struct TrackedClient {
 }
 
 /// A session's place on the roster.
-pub struct Tracked {
+pub struct TrackingRegistration {
     tracking: &'static Tracking,
     keyspace: &'static Keyspace,
     /// The client, as the invalidation table knows it.
@@ -101,7 +101,7 @@ pub struct TrackingStats {
     pub prefixes: usize,
 }
 
-impl Tracked {
+impl TrackingRegistration {
     /// Enters a client, or what it wants now, if it was there.
     pub fn begin(
         tracking: &'static Tracking,
@@ -116,7 +116,7 @@ impl Tracked {
         client.set_flag(client_flags::TRACKING, true);
         client.set_flag(client_flags::BROADCAST, options.mode == TrackingMode::Broadcast);
         client.set_flag(client_flags::BROKEN_REDIRECT, false);
-        client.names().holdings.prefixes = options.prefixes.iter().map(|it| bytes_of(it)).sum();
+        client.names().held_memory.prefixes = options.prefixes.iter().map(|it| bytes_of(it)).sum();
         let tracker = Arc::new(TrackedClient { client: Arc::clone(client), options });
         tracking.enter(&tracker);
         Self {
@@ -129,14 +129,14 @@ impl Tracked {
     }
 }
 
-impl Tracked {
+impl TrackingRegistration {
     /// All has left. The next output has places of its own.
     pub fn forget_unsent(&mut self) {
         self.unsent = UnsentInvalidations::default();
     }
 }
 
-impl Drop for Tracked {
+impl Drop for TrackingRegistration {
     fn drop(&mut self) {
         let client = &self.tracker.client;
         // Its successor may be there already.
@@ -145,7 +145,7 @@ impl Drop for Tracked {
                 [client_flags::TRACKING, client_flags::BROADCAST, client_flags::BROKEN_REDIRECT];
             FLAGS.iter().for_each(|flag| client.set_flag(*flag, false));
             client.live.redirect.store(-1, Ordering::Relaxed);
-            client.names().holdings.prefixes = 0;
+            client.names().held_memory.prefixes = 0;
         }
     }
 }
@@ -200,30 +200,30 @@ impl Tracking {
             return None;
         }
         let TrackingContext { keyspace, directory, .. } = tracking_context;
-        let roster = self.roster();
+        let tracked_clients = self.tracked_clients();
         let mut pending = PendingInvalidations::new(tx.options().origin);
         if tx.has_modified_databases() {
             self.table.clear(keyspace);
-            roster.trackers.values().for_each(|tracker| pending.add_all_keys(tracker));
+            tracked_clients.trackers.values().for_each(|tracker| pending.add_all_keys(tracker));
         }
         let (modified, mut from) = (tx.modified(), 0);
         for UnitRead { modified: until, reader, keys } in readings {
-            self.invalidate(keyspace, &roster, &modified[from..*until], &mut pending);
+            self.invalidate(keyspace, &tracked_clients, &modified[from..*until], &mut pending);
             from = *until;
             for key in keys {
                 self.table.add(keyspace.locate(key).partition(), key, *reader);
             }
         }
         let own = &modified[from..tx.modified_by_itself()];
-        self.invalidate(keyspace, &roster, own, &mut pending);
+        self.invalidate(keyspace, &tracked_clients, own, &mut pending);
         for (author, keys) in tx.modified_for_others() {
             pending.author = author;
-            self.invalidate(keyspace, &roster, keys, &mut pending);
+            self.invalidate(keyspace, &tracked_clients, keys, &mut pending);
         }
         pending.author = tx.options().origin;
-        invalidate_prefixes(&roster, tx, &mut pending);
+        invalidate_prefixes(&tracked_clients, tx, &mut pending);
         pending.post_to_others(directory);
-        drop(roster);
+        drop(tracked_clients);
         self.fit_table(tracking_context);
         Some(pending)
     }
@@ -232,13 +232,13 @@ impl Tracking {
     fn invalidate(
         &self,
         keyspace: &Keyspace,
-        roster: &TrackedClients,
+        tracked_clients: &TrackedClients,
         modified: &[(usize, Box<[u8]>)],
         pending: &mut PendingInvalidations,
     ) {
         for (_, key) in modified {
             let readers = self.table.take(keyspace.locate(key).partition(), key);
-            let trackers = readers.iter().filter_map(|id| roster.reader(*id));
+            let trackers = readers.iter().filter_map(|id| tracked_clients.reader(*id));
             pending.add_keys(trackers, &BTreeSet::from([&**key]));
         }
     }
@@ -251,9 +251,9 @@ impl Tracking {
         if max == 0 || excess == 0 {
             return;
         }
-        let (roster, mut pending) = (self.roster(), PendingInvalidations::new(0));
+        let (tracked_clients, mut pending) = (self.tracked_clients(), PendingInvalidations::new(0));
         for (key, readers) in self.table.take_any(excess.min(FORGOTTEN_AT_ONCE)) {
-            let trackers = readers.iter().filter_map(|id| roster.reader(*id));
+            let trackers = readers.iter().filter_map(|id| tracked_clients.reader(*id));
             pending.add_keys(trackers, &BTreeSet::from([&*key]));
         }
         pending.post_to_origin(tracking_context.directory);
@@ -262,42 +262,42 @@ impl Tracking {
     /// How much there is of everything.
     pub fn stats(&self) -> TrackingStats {
         let (keys, items) = self.table.sizes();
-        let roster = self.roster();
-        let (clients, prefixes) = (roster.trackers.len(), roster.prefixes.len());
+        let tracked_clients = self.tracked_clients();
+        let (clients, prefixes) = (tracked_clients.trackers.len(), tracked_clients.prefixes.len());
         TrackingStats { clients, keys, items, prefixes }
     }
 
     fn enter(&self, tracker: &Arc<TrackedClient>) {
-        let mut roster = self.roster_mut();
-        roster.remove(tracker.client.id);
+        let mut tracked_clients = self.tracked_clients_mut();
+        tracked_clients.remove(tracker.client.id);
         for prefix in &tracker.options.prefixes {
-            roster.prefixes.entry(prefix.clone()).or_default().insert(tracker.client.id);
+            tracked_clients.prefixes.entry(prefix.clone()).or_default().insert(tracker.client.id);
         }
-        roster.trackers.insert(tracker.client.id, Arc::clone(tracker));
-        self.size.store(roster.trackers.len(), Ordering::Relaxed);
+        tracked_clients.trackers.insert(tracker.client.id, Arc::clone(tracker));
+        self.size.store(tracked_clients.trackers.len(), Ordering::Relaxed);
     }
 
     /// Strikes a client off; `false` if something newer stands in its place.
     fn leave(&self, keyspace: &Keyspace, tracker: &Arc<TrackedClient>) -> bool {
-        let (mut roster, id) = (self.roster_mut(), tracker.client.id);
-        if !roster.trackers.get(&id).is_some_and(|present| Arc::ptr_eq(present, tracker)) {
+        let (mut tracked_clients, id) = (self.tracked_clients_mut(), tracker.client.id);
+        if !tracked_clients.trackers.get(&id).is_some_and(|present| Arc::ptr_eq(present, tracker)) {
             return false;
         }
-        roster.remove(id);
-        self.size.store(roster.trackers.len(), Ordering::Relaxed);
+        tracked_clients.remove(id);
+        self.size.store(tracked_clients.trackers.len(), Ordering::Relaxed);
         // No client can come before this is done, and without any client no change is looked at.
-        if roster.trackers.is_empty() {
+        if tracked_clients.trackers.is_empty() {
             self.table.clear(keyspace);
         }
         true
     }
 
-    fn roster(&self) -> RwLockReadGuard<'_, TrackedClients> {
-        self.roster.read().expect("no critical section here panics")
+    fn tracked_clients(&self) -> RwLockReadGuard<'_, TrackedClients> {
+        self.tracked_clients.read().expect("no critical section here panics")
     }
 
-    fn roster_mut(&self) -> RwLockWriteGuard<'_, TrackedClients> {
-        self.roster.write().expect("no critical section here panics")
+    fn tracked_clients_mut(&self) -> RwLockWriteGuard<'_, TrackedClients> {
+        self.tracked_clients.write().expect("no critical section here panics")
     }
 }
 
@@ -364,11 +364,15 @@ fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
 
 /// Tells clients that track prefixes of all that a transaction altered. A client that wants to hear
 /// nothing of its own changes hears of what others did to the same key.
-fn invalidate_prefixes(roster: &TrackedClients, tx: &Tx, pending: &mut PendingInvalidations) {
+fn invalidate_prefixes(
+    tracked_clients: &TrackedClients,
+    tx: &Tx,
+    pending: &mut PendingInvalidations,
+) {
     let modified = tx.modified();
-    for (prefix, matching) in roster.matching(modified.iter().map(|(_, key)| &**key)) {
-        let ids = roster.prefixes.get(prefix).into_iter().flatten();
-        let trackers = ids.filter_map(|id| roster.trackers.get(id));
+    for (prefix, matching) in tracked_clients.matching(modified.iter().map(|(_, key)| &**key)) {
+        let ids = tracked_clients.prefixes.get(prefix).into_iter().flatten();
+        let trackers = ids.filter_map(|id| tracked_clients.trackers.get(id));
         if tx.modified_by_itself() == modified.len() {
             pending.add_keys(trackers, &matching);
             continue;
@@ -407,15 +411,15 @@ mod tests {
         };
         for _ in 0..200 {
             let prefixes = (0..20).map(|_| (word(6), BTreeSet::new())).collect();
-            let roster = TrackedClients { prefixes, ..TrackedClients::default() };
+            let tracked_clients = TrackedClients { prefixes, ..TrackedClients::default() };
             let keys: Vec<_> = (0..10).map(|_| word(9)).collect();
             let mut expected = BTreeMap::<&[u8], BTreeSet<&[u8]>>::new();
-            for prefix in roster.prefixes.keys() {
+            for prefix in tracked_clients.prefixes.keys() {
                 for key in keys.iter().filter(|key| key.starts_with(prefix)) {
                     expected.entry(prefix).or_default().insert(key);
                 }
             }
-            assert_eq!(roster.matching(keys.iter().map(|key| &**key)), expected);
+            assert_eq!(tracked_clients.matching(keys.iter().map(|key| &**key)), expected);
         }
     }
 }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::clients::client_id::ClientId;
 
 /// The clients that have read a key, by rising id.
-pub(super) type Readers = SmallVec<[ClientId; 1]>;
+pub(super) type KeyReaders = SmallVec<[ClientId; 1]>;
 
 /// Enough for the threads there may be not to meet.
 const SHARDS: usize = 256;
@@ -33,7 +33,7 @@ struct TableShard(Mutex<Part>);
 
 #[derive(Default)]
 struct Part {
-    keys: HashMap<Box<[u8]>, Readers>,
+    keys: HashMap<Box<[u8]>, KeyReaders>,
     /// How many readers they have together.
     items: usize,
 }
@@ -65,7 +65,7 @@ impl TrackingTable {
     }
 
     /// Takes a key of a partition out.
-    pub(super) fn take(&self, partition: PartitionIndex, key: &[u8]) -> Readers {
+    pub(super) fn take(&self, partition: PartitionIndex, key: &[u8]) -> KeyReaders {
         let readers = self.shards[usize::from(partition) % SHARDS].part().remove(key);
         // No key is entered for no reader.
         self.size.fetch_sub(usize::from(!readers.is_empty()), Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl TrackingTable {
     }
 
     /// Takes out so many keys, whichever they are.
-    pub(super) fn take_any(&self, count: usize) -> Vec<(Box<[u8]>, Readers)> {
+    pub(super) fn take_any(&self, count: usize) -> Vec<(Box<[u8]>, KeyReaders)> {
         let mut taken = Vec::with_capacity(count);
         for _ in 0..SHARDS {
             if taken.len() == count {
@@ -128,7 +128,7 @@ impl TableShard {
 }
 
 impl Part {
-    fn remove(&mut self, key: &[u8]) -> Readers {
+    fn remove(&mut self, key: &[u8]) -> KeyReaders {
         let readers = self.keys.remove(key).unwrap_or_default();
         self.items -= readers.len();
         readers

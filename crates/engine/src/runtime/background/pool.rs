@@ -12,7 +12,7 @@ use std::time::Duration;
 use crash::SecondStack;
 
 use crate::runtime::allocator::purge;
-use crate::runtime::cores::{Cores, Duty};
+use crate::runtime::cores::{Cores, ThreadRole};
 use crate::runtime::lanes::STACK_BYTES;
 use crate::runtime::panics::contain;
 
@@ -164,7 +164,7 @@ impl Pool {
     fn work(&self, lane: usize) {
         let _second_stack = SecondStack::take();
         // A worker that is bound to a core would bind its threads, too.
-        self.cores.apply_affinity(Duty::Background);
+        self.cores.apply_affinity(ThreadRole::Background);
         let mut queue = self.lock();
         let mut purged = queue.purges;
         while !queue.ending {

@@ -1,8 +1,8 @@
 //! The plan, for every status there is.
 
 use super::{
-    BACKLOG_LIMIT, Demand, Incoming, Outgoing, Plan, SessionAction, SessionStatus, Wait, demand,
-    plan,
+    BACKLOG_LIMIT, DueSignal, Incoming, Outgoing, SessionAction, SessionPlan, SessionStatus, Wait,
+    due_signal, plan,
 };
 use crate::clients::registry::{Clients, Peer, Signal};
 
@@ -34,7 +34,7 @@ fn statuses() -> impl Iterator<Item = SessionStatus> {
 
 fn does(status: SessionStatus) -> Option<SessionAction> {
     match plan(status) {
-        Plan::GoOn { does, .. } => Some(does),
+        SessionPlan::GoOn { does, .. } => Some(does),
         _ => None,
     }
 }
@@ -45,8 +45,11 @@ fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
         |status: &SessionStatus| matches!(status.wait, Wait::Locks | Wait::Result | Wait::Room);
     for status in statuses().filter(is_granted).filter(|status| !status.is_cut_off) {
         let expected = match status.closing {
-            true => Plan::CancelWait,
-            false => Plan::GoOn { reads: !status.incoming.has_ended(), does: SessionAction::Await },
+            true => SessionPlan::CancelWait,
+            false => SessionPlan::GoOn {
+                reads: !status.incoming.has_ended(),
+                does: SessionAction::Await,
+            },
         };
         assert_eq!(plan(status), expected, "{status:?}");
     }
@@ -57,10 +60,14 @@ fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
 fn a_unit_that_may_come_back_is_awaited_whatever_else_there_is() {
     for status in statuses().filter(|status| status.wait == Wait::Return) {
         let reads = !status.closing && !status.is_cut_off && !status.incoming.has_ended();
-        assert_eq!(plan(status), Plan::GoOn { reads, does: SessionAction::Await }, "{status:?}");
+        assert_eq!(
+            plan(status),
+            SessionPlan::GoOn { reads, does: SessionAction::Await },
+            "{status:?}"
+        );
     }
     for status in statuses().filter(|status| status.wait != Wait::Return && status.is_cut_off) {
-        assert_eq!(plan(status), Plan::End, "{status:?}");
+        assert_eq!(plan(status), SessionPlan::End, "{status:?}");
     }
 }
 
@@ -70,7 +77,8 @@ fn reading_goes_on_until_the_client_has_ended_or_is_to_be_closed() {
     for status in statuses().filter(|it| may_send(it) && !it.incoming.has_ended()) {
         let reads = matches!(
             plan(status),
-            Plan::GoOn { reads: true, .. } | Plan::GoOn { does: SessionAction::Execute, .. }
+            SessionPlan::GoOn { reads: true, .. }
+                | SessionPlan::GoOn { does: SessionAction::Execute, .. }
         );
         assert!(reads, "{status:?}");
     }
@@ -93,13 +101,18 @@ fn who_is_gone_or_to_be_closed_waits_for_nothing_that_has_not_begun() {
             || status.incoming.has_ended() && was_put_off
     };
     for status in statuses().filter(may_not_wait) {
-        assert!(matches!(plan(status), Plan::End | Plan::Close | Plan::CancelWait), "{status:?}");
+        assert!(
+            matches!(plan(status), SessionPlan::End | SessionPlan::Close | SessionPlan::CancelWait),
+            "{status:?}"
+        );
     }
 }
 
 #[test]
 fn no_session_ends_by_itself_with_replies_that_it_owes() {
-    for status in statuses().filter(|status| !status.is_cut_off && plan(*status) == Plan::End) {
+    for status in
+        statuses().filter(|status| !status.is_cut_off && plan(*status) == SessionPlan::End)
+    {
         assert_eq!(status.outgoing, Outgoing::Nothing, "{status:?}");
     }
 }
@@ -110,16 +123,18 @@ fn no_session_ends_by_itself_with_replies_that_it_owes() {
 fn every_session_comes_to_its_end() {
     for mut status in statuses() {
         let mut steps = 0;
-        while plan(status) != Plan::End {
+        while plan(status) != SessionPlan::End {
             match plan(status) {
-                Plan::End => unreachable!("the loop ends with it"),
-                Plan::Close => status.closing = true,
-                Plan::CancelWait => status.wait = Wait::Nothing,
-                Plan::GoOn { does: SessionAction::Await, .. } => status.wait = Wait::Nothing,
-                Plan::GoOn { does: SessionAction::Nothing, .. } => {
+                SessionPlan::End => unreachable!("the loop ends with it"),
+                SessionPlan::Close => status.closing = true,
+                SessionPlan::CancelWait => status.wait = Wait::Nothing,
+                SessionPlan::GoOn { does: SessionAction::Await, .. } => status.wait = Wait::Nothing,
+                SessionPlan::GoOn { does: SessionAction::Nothing, .. } => {
                     status.outgoing = Outgoing::Nothing;
                 }
-                Plan::GoOn { does: SessionAction::Execute, .. } => status.incoming = Incoming::Over,
+                SessionPlan::GoOn { does: SessionAction::Execute, .. } => {
+                    status.incoming = Incoming::Over
+                }
             }
             steps += 1;
             assert!(steps < 6, "{status:?}");
@@ -162,16 +177,16 @@ fn what_others_ask_is_seen_to_in_one_order() {
             let is_settled = !status.wait.is_offloaded();
             let may_interrupt = is_settled && status.outgoing != Outgoing::Unfinished;
             let expected = match () {
-                () if asks(Signal::Kill) => Some(Demand::Kill),
-                () if asks(Signal::Review) && (is_settled || must_go) => Some(Demand::Review),
+                () if asks(Signal::Kill) => Some(DueSignal::Kill),
+                () if asks(Signal::Review) && (is_settled || must_go) => Some(DueSignal::Review),
                 () if asks(Signal::ReviewAfterReply) && is_settled => {
-                    Some(Demand::ReviewAfterReply)
+                    Some(DueSignal::ReviewAfterReply)
                 }
-                () if asks(Signal::Deliver) && may_interrupt => Some(Demand::Deliver),
-                () if asks(Signal::Move) => Some(Demand::Move),
+                () if asks(Signal::Deliver) && may_interrupt => Some(DueSignal::Deliver),
+                () if asks(Signal::Move) => Some(DueSignal::Move),
                 () => None,
             };
-            let found = demand(client.asked(), || status, || must_go);
+            let found = due_signal(client.asked(), || status, || must_go);
             assert_eq!(found, expected, "{status:?}, {set:b}");
         }
     }

@@ -13,8 +13,8 @@ use proto::{Args, Output, Reply, Resp};
 use super::{Program, ProgramRequest, RunsOn, Unit, UnitCommand, exec};
 use crate::clients::unregistration::{Registered, Unregistration};
 use crate::runtime::yielding::FEW;
-use crate::session::Accounted;
 use crate::session::LockSet;
+use crate::session::ProgramAccounts;
 use crate::session::multi::Watching;
 use crate::session::{Session, StepContext, StepOutcome, Stepwise};
 use crate::shared::Shared;
@@ -96,7 +96,7 @@ fn prepare_watch(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Progr
     Ok(Box::new(Watch { server, watch, entered, database, resp }))
 }
 
-impl Accounted for Watch {
+impl ProgramAccounts for Watch {
     fn detach(&mut self, session: &mut Session) {
         let multi = session.multi.get_or_insert_default();
         if let Some(watching) = &mut multi.watching {

@@ -5,11 +5,11 @@
 use keyspace::{Lsn, Refusal, Tx};
 use proto::{Args, Output};
 
-use super::done::announce;
+use super::finished_command::announce;
 use super::{Program, RunsOn, Unit, failpoint};
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish;
-use crate::journal::{CommandEffects, Seen};
+use crate::journal::{CommandEffects, ReplyLsn};
 
 impl Unit {
     /// Runs a program to its end and commits it; what its reply must wait for.
@@ -19,7 +19,7 @@ impl Unit {
         args: Args<'_>,
         place: &mut RunsOn<'_>,
         out: &mut Output,
-    ) -> Result<Seen, Refusal> {
+    ) -> Result<ReplyLsn, Refusal> {
         program.run(args, self, place, out)?;
         failpoint::trigger_at_commit(self)?;
         let own_wakes = PendingWakes::default();
@@ -53,7 +53,7 @@ impl Unit {
     /// As `commit`. Where a worker would be kept too long by the waiters that it makes ready, all
     /// of it begins again on a background thread, with its locks; not where it had to come back
     /// from one.
-    fn commit_within_budget(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
+    fn commit_within_budget(&mut self, wakes: &PendingWakes) -> Result<ReplyLsn, Refusal> {
         let may_leave = self.refuses_long_work && !self.has_come_back;
         if may_leave && self.tx.is_undoable() && !self.is_final() {
             self.tx.serve_within_budget();
@@ -79,13 +79,13 @@ impl Unit {
     }
 
     /// Commits what its commands did; what its reply must wait for.
-    pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
+    pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<ReplyLsn, Refusal> {
         let server = self.server;
         let append = |tx: &mut Tx, record: &[u8]| publish::append_own(server, wakes, tx, record);
         let mut seen = self.commit_by(wakes, true, append)?;
         if !self.publications.is_empty() && server.journal.is_for_replicas() {
             // Its messages are for replicas, too, and stand behind its record.
-            seen = Seen::own(server.journal.end());
+            seen = ReplyLsn::own(server.journal.end());
         }
         Ok(seen.and(self.committed))
     }
@@ -96,12 +96,12 @@ impl Unit {
         &mut self,
         wakes: &PendingWakes,
         is_of_own: bool,
-        append: impl FnOnce(&mut Tx, &[u8]) -> Option<Seen>,
-    ) -> Result<Seen, Refusal> {
+        append: impl FnOnce(&mut Tx, &[u8]) -> Option<ReplyLsn>,
+    ) -> Result<ReplyLsn, Refusal> {
         if self.is_private() {
             publish::count_changes(self.server, &mut self.tx, self.changes);
             self.tx.seal();
-            return Ok(Seen::default());
+            return Ok(ReplyLsn::default());
         }
         let own = self.done.iter().filter(|_| is_of_own);
         let commands = own.map(|done| CommandEffects {

@@ -27,7 +27,7 @@ use crate::limits::quotas::DatabasesOverQuota;
 use crate::limits::slot_map::SlotAccess;
 use crate::session::fieldsets::{Fieldsets, is_long, with_fields};
 use crate::session::multi::{MultiQueue, Queued, Watching};
-use crate::session::{Accounted, AclSubject, LockSet, Request, Session, aborted};
+use crate::session::{AclSubject, LockSet, ProgramAccounts, Request, Session, aborted};
 use crate::table::command_table::{CommandEntry, Run};
 use crate::table::flag_set::FlagSet;
 use crate::transaction::control_plane::ControlWork;
@@ -109,7 +109,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
     Ok(Box::new(exec))
 }
 
-impl Accounted for Exec {
+impl ProgramAccounts for Exec {
     fn detach(&mut self, session: &mut Session) {
         session.multi = None;
         session.show_multi();

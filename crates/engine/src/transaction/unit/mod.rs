@@ -13,12 +13,12 @@ mod command_cost;
 mod commands;
 mod commit;
 mod deferred_log;
-mod done;
 mod exec;
 mod failpoint;
+mod finished_command;
 mod rights;
 mod runs_on;
-mod shortage;
+mod unit_refusals;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,26 +28,26 @@ use keyspace::{Keyspace, Location, Refusal, Tx, UndoPoint};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
-use ::commands::{Flags, Handler, Plan};
+use ::commands::{Flags, Handler, LockPlan};
 
 pub use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
 pub(crate) use deferred_log::DeferredLog;
-use done::Done;
+use finished_command::FinishedCommand;
 pub use runs_on::RunsOn;
-pub(crate) use shortage::Shortage;
+pub(crate) use unit_refusals::UnitRefusals;
 
 use crate::admission::gates::FlagsOf;
 use crate::clients::client_id::ClientId;
 use crate::commit::blocking;
-use crate::commit::handler::{Ended, HandlerCall};
+use crate::commit::handler::{AttemptEnd, HandlerCall};
 use crate::commit::publish;
-use crate::journal::Seen;
+use crate::journal::ReplyLsn;
 use crate::limits::slot_map::SlotAccess;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
 use crate::observe::tracking::{self, UnitRead};
 use crate::session::AclSubject;
-use crate::session::{Accounted, LockSet};
+use crate::session::{LockSet, ProgramAccounts};
 use crate::session::{Session, Stepwise};
 use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::CommandEntry;
@@ -73,7 +73,7 @@ pub struct ProgramRequest<'a> {
     /// What the client has said that opens slots of a cluster to it.
     pub access: SlotAccess,
     /// What was short as the unit that it is for began; not there if that has not begun.
-    pub shortage: Option<Shortage>,
+    pub shortage: Option<UnitRefusals>,
     /// Whether the client has asked for the debugger of scripts: then none may run on live data.
     pub wants_debugger: bool,
     /// Not there within a unit that left its session's worker.
@@ -81,7 +81,7 @@ pub struct ProgramRequest<'a> {
 }
 
 /// What runs as one transaction.
-pub trait Program: Accounted {
+pub trait Program: ProgramAccounts {
     /// What the program locks. Here and below `args` are those of its request; `known` is where the
     /// first of their keys belong.
     fn needs(&self, args: Args<'_>, known: &[Location]) -> LockSet;
@@ -179,12 +179,12 @@ pub struct Unit {
     /// The transaction of all commands of the unit.
     pub tx: Tx,
     /// What was short as its program began, once somebody has looked.
-    shortage: Option<Shortage>,
+    shortage: Option<UnitRefusals>,
     /// Whether its programs were accepted elsewhere: by a primary, or before they were logged.
     must_obey: bool,
     /// The logical database it began in.
     home: usize,
-    done: Vec<Done>,
+    done: Vec<FinishedCommand>,
     /// Messages that leave when all is final, each with how many commands are `done` before it.
     publications: Vec<(usize, Publication)>,
     changes: u64,
@@ -210,7 +210,7 @@ pub struct Unit {
     /// There once it did what cannot be undone.
     finality: Option<Finality>,
     /// What its reply must wait for of what was committed before its end.
-    committed: Seen,
+    committed: ReplyLsn,
 }
 
 /// So many bytes of remarks are kept; beyond that they are made at once, and made again by a unit
@@ -265,7 +265,7 @@ impl Unit {
             begins_offloaded: false,
             has_seen: false,
             finality: None,
-            committed: Seen::default(),
+            committed: ReplyLsn::default(),
         }
     }
 
@@ -332,37 +332,37 @@ impl Unit {
         out: &mut Output,
     ) -> Result<bool, Refusal> {
         failpoint::trigger(self)?;
-        if entry.spec.plan == Plan::Visits {
+        if entry.spec.plan == LockPlan::Visits {
             // A command by itself would go from lock to lock; a unit keeps those that it has.
             self.tx.require_world()?;
         }
         let (mark, begun) = (out.mark(), self.tx.begin_command());
         let call = HandlerCall { handler, args, resp };
         let failed = match self.attempt(entry, call, out, &begun) {
-            Ended::Replied if self.is_too_much(entry, out) => {
+            AttemptEnd::Replied if self.is_too_much(entry, out) => {
                 out.truncate(mark);
                 self.tx.forget_command(&begun);
                 return Err(Refusal::Heavy);
             }
-            Ended::Replied => {
+            AttemptEnd::Replied => {
                 // More comes behind it.
                 out.finish();
                 false
             }
-            Ended::Heavy => {
+            AttemptEnd::Heavy => {
                 self.tx.forget_command(&begun);
                 return Err(Refusal::Heavy);
             }
-            Ended::Widen => {
+            AttemptEnd::Widen => {
                 self.tx.forget_command(&begun);
                 return Err(Refusal::Widen);
             }
             // Within a unit nobody waits: the others could not do what is waited for.
-            Ended::Wait(wait) => {
+            AttemptEnd::Wait(wait) => {
                 blocking::reply_empty(wait.at_once, &mut Reply::new(out, resp));
                 false
             }
-            Ended::Failed(refusal) => {
+            AttemptEnd::Failed(refusal) => {
                 self.count_error(stats::code(line_of(&refusal)));
                 true
             }
@@ -397,7 +397,7 @@ impl Unit {
         let end = self.server.journal.end();
         self.tx.note_lsn(end);
         if entry.spec.flags.has(Flags::WRITE) {
-            self.committed = self.committed.and(Seen::own(end));
+            self.committed = self.committed.and(ReplyLsn::own(end));
         }
         self.tx.refresh_views();
     }
@@ -430,7 +430,7 @@ impl Unit {
         self.changes += effects.changes();
         let database = self.tx.database();
         let asked = self.server.config.get(NOTIFY_KEYSPACE_EVENTS);
-        self.done.push(Done { effects, database, args: OwnedArgs::from(args), asked });
+        self.done.push(FinishedCommand { effects, database, args: OwnedArgs::from(args), asked });
     }
 
     /// Does long work here all the same.
@@ -492,7 +492,7 @@ impl Unit {
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.tx.renew();
-        (self.shortage, self.committed) = (None, Seen::default());
+        (self.shortage, self.committed) = (None, ReplyLsn::default());
         self.forget();
     }
 

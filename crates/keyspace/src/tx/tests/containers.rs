@@ -9,16 +9,16 @@ use structs::members::{Lifetime as FieldLifetime, Text};
 
 use super::{NOW, at, audit, get, keyspace, on, scattered, set, undoable};
 use crate::refusal::Refusal;
-use crate::tx::{Lifetime, Outcome, Tx};
+use crate::tx::{ContainerOutcome, Lifetime, Tx};
 
 const LIMITS: HashLimits = HashLimits { entries: 8, value_bytes: 16 };
 
-fn put_field(tx: &mut Tx, key: &[u8], field: &[u8], value: &[u8]) -> (bool, Outcome) {
+fn put_field(tx: &mut Tx, key: &[u8], field: &[u8], value: &[u8]) -> (bool, ContainerOutcome) {
     let (field, value) = (Text::Bytes(field), Text::Bytes(value));
     tx.edit(key, |hash: &mut Hash| hash.set(field, value, FieldLifetime::Keep, &LIMITS)).unwrap()
 }
 
-fn remove_field(tx: &mut Tx, key: &[u8], field: &[u8]) -> (bool, Outcome) {
+fn remove_field(tx: &mut Tx, key: &[u8], field: &[u8]) -> (bool, ContainerOutcome) {
     tx.edit(key, |hash: &mut Hash| hash.remove(field)).unwrap()
 }
 
@@ -31,14 +31,14 @@ fn fields(hash: HashRef<'_>) -> BTreeMap<Vec<u8>, Vec<u8>> {
 fn a_container_comes_with_its_first_element_and_goes_with_its_last() {
     let keyspace = keyspace();
     let mut tx = on(keyspace, &[b"h"]);
-    assert_eq!(remove_field(&mut tx, b"h", b"f"), (false, Outcome::Absent));
+    assert_eq!(remove_field(&mut tx, b"h", b"f"), (false, ContainerOutcome::Absent));
     assert!(!tx.exists(b"h").unwrap());
-    assert_eq!(put_field(&mut tx, b"h", b"f", b"v"), (true, Outcome::Kept));
+    assert_eq!(put_field(&mut tx, b"h", b"f", b"v"), (true, ContainerOutcome::Kept));
     assert_eq!(tx.view::<Hash>(b"h").unwrap().unwrap().len(), 1);
     tx.set_deadline(b"h", Some(NOW + 5)).unwrap();
-    assert_eq!(put_field(&mut tx, b"h", b"f", b"w"), (false, Outcome::Kept));
+    assert_eq!(put_field(&mut tx, b"h", b"f", b"w"), (false, ContainerOutcome::Kept));
     assert_eq!(tx.deadline(b"h").unwrap(), Some(Some(NOW + 5)), "an edit keeps the deadline");
-    assert_eq!(remove_field(&mut tx, b"h", b"f"), (true, Outcome::Removed));
+    assert_eq!(remove_field(&mut tx, b"h", b"f"), (true, ContainerOutcome::Removed));
     assert!(!tx.exists(b"h").unwrap());
     drop(tx);
     audit(keyspace);
@@ -70,7 +70,7 @@ fn an_expired_container_is_absent_for_an_edit() {
     tx.set_deadline(b"h", Some(NOW + 1)).unwrap();
     drop(tx);
     let mut tx = super::begin(keyspace, &[b"h"], at(NOW + 1));
-    assert_eq!(put_field(&mut tx, b"h", b"new", b"v"), (true, Outcome::Kept));
+    assert_eq!(put_field(&mut tx, b"h", b"new", b"v"), (true, ContainerOutcome::Kept));
     let hash = fields(tx.view::<Hash>(b"h").unwrap().unwrap());
     assert_eq!(hash.len(), 1);
     assert_eq!(tx.effects().expired().len(), 1);

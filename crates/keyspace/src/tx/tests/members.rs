@@ -9,7 +9,7 @@ use structs::members::{Lifetime, Text};
 use super::{NOW, at, audit, begin, on, scattered, set};
 use crate::counters::Count;
 use crate::keyspace::{EventMask, Keyspace};
-use crate::tx::{Outcome, Tx, TxOptions};
+use crate::tx::{ContainerOutcome, Tx, TxOptions};
 
 const LIMITS: HashLimits = HashLimits { entries: 8, value_bytes: 16 };
 
@@ -25,7 +25,7 @@ fn on_at(keyspace: &'static Keyspace, keys: &[&[u8]], now: i64) -> Tx {
     begin(keyspace, keys, at(now))
 }
 
-fn put(tx: &mut Tx, key: &[u8], field: &[u8], lifetime: Lifetime) -> Outcome {
+fn put(tx: &mut Tx, key: &[u8], field: &[u8], lifetime: Lifetime) -> ContainerOutcome {
     let (field, value) = (Text::Bytes(field), Text::Bytes(b"v"));
     tx.edit(key, |hash: &mut Hash| hash.set(field, value, lifetime, &LIMITS)).unwrap().1
 }
@@ -77,7 +77,10 @@ fn a_container_goes_with_its_last_member_and_is_made_anew() {
     put(&mut tx, b"h", b"goes", Lifetime::Until(NOW + 5));
     drop(tx);
     let mut tx = on_at(keyspace, &[b"h"], NOW + 6);
-    assert_eq!(tx.edit(b"h", |hash: &mut Hash| hash.remove(b"goes")), Ok((false, Outcome::Absent)));
+    assert_eq!(
+        tx.edit(b"h", |hash: &mut Hash| hash.remove(b"goes")),
+        Ok((false, ContainerOutcome::Absent))
+    );
     assert_eq!(removals(&tx), ["HDEL h goes"]);
     assert_eq!(events(&tx), ["hexpired", "del"]);
     assert!(!tx.exists(b"h").unwrap());

@@ -10,7 +10,7 @@ use structs::sorted_set::{SortedSet, SortedSetLimits};
 use super::{NOW, at, audit, begin, get, keyspace, on, scattered, set, set_until, undoable, world};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
-use crate::tx::{Computed, Lifetime, Tx};
+use crate::tx::{Lifetime, ReadPhaseResult, Tx};
 
 const SETS: SetLimits =
     SetLimits { intset_entries: 8, listpack_entries: 8, listpack_value_bytes: 16 };
@@ -22,7 +22,7 @@ fn phase(tx: &Tx, keys: &[&[u8]]) -> Option<Tx> {
 }
 
 /// What a read phase over a key computes: how many bytes it has.
-fn compute(phase: Tx, key: &[u8]) -> Computed {
+fn compute(phase: Tx, key: &[u8]) -> ReadPhaseResult {
     let mut phase = phase;
     let computed = phase.compute(|tx| Ok(tx.text(key)?.map_or(0, |text| text.len())));
     assert_eq!(computed, Err(Refusal::Widen), "it needs its locks to go on");

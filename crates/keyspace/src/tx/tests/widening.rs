@@ -6,7 +6,7 @@ use super::{NOW, OPTIONS, audit, begin, get, keyspace, on, scattered, set, set_u
 use crate::WIDENING_ROUNDS;
 use crate::counters::Count;
 use crate::entry::NewText;
-use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
+use crate::lock::acquisition::{Acquisition, LockScope, PartitionSet};
 use crate::refusal::Refusal;
 use crate::tx::{Lifetime, Tx, TxOptions, UndoPoint};
 use crate::watch::Watch;
@@ -44,7 +44,7 @@ fn undo_restores_bytes_deadlines_clocks_and_marks() {
     let acquisition = tx.widen(0);
     let mut expected: Vec<_> = all.iter().map(|key| keyspace.locate(key).partition()).collect();
     expected.sort_unstable();
-    assert_eq!(*acquisition.wanted(), Wanted::Partitions(expected.into_iter().collect()));
+    assert_eq!(*acquisition.wanted(), LockScope::Partitions(expected.into_iter().collect()));
     drop(acquisition);
     assert_eq!(keyspace.memory(), memory);
     audit(keyspace);
@@ -84,7 +84,7 @@ fn a_lock_that_is_free_is_taken_where_the_command_stands() {
     let acquisition = tx.widen(0);
     let mut all: PartitionSet = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
     all.sort_unstable();
-    assert_eq!(*acquisition.wanted(), Wanted::Partitions(all));
+    assert_eq!(*acquisition.wanted(), LockScope::Partitions(all));
     drop(acquisition);
     assert!(other.attempt() && get(&on(keyspace, &[&keys[0]]), &keys[0]).is_none());
 }

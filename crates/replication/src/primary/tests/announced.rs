@@ -4,9 +4,9 @@ use proptest::prelude::{any, prop};
 use proptest::proptest;
 
 use crate::primary::announced::Nameable;
-use crate::primary::{Ack, Announced, Capabilities, RdbReader, ReplconfReply, Requirements};
+use crate::primary::{Ack, Capabilities, RdbReader, ReplconfReply, ReplconfState, Requirements};
 
-fn replconf(announced: &mut Announced, words: &[&str]) -> ReplconfReply {
+fn replconf(announced: &mut ReplconfState, words: &[&str]) -> ReplconfReply {
     let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
     announced.replconf(&args, &Nameable::default())
 }
@@ -51,7 +51,7 @@ fn each_word_has_its_reply() {
             "" => ReplconfReply::Ok,
             _ => ReplconfReply::Error(error.as_bytes().to_vec()),
         };
-        assert_eq!(replconf(&mut Announced::default(), words), expected, "{words:?}");
+        assert_eq!(replconf(&mut ReplconfState::default(), words), expected, "{words:?}");
     }
 }
 
@@ -72,13 +72,13 @@ fn acknowledgements_are_never_answered() {
             ReplconfReply::Error(b"ERR Unrecognized REPLCONF option: what".to_vec()),
         ),
     ] {
-        assert_eq!(replconf(&mut Announced::default(), words), reply, "{words:?}");
+        assert_eq!(replconf(&mut ReplconfState::default(), words), reply, "{words:?}");
     }
 }
 
 #[test]
 fn pairs_before_a_bad_one_stay_applied() {
-    let mut announced = Announced::default();
+    let mut announced = ReplconfState::default();
     let words = ["listening-port", "1", "capa", "eof", "no", "x", "listening-port", "2"];
     assert!(matches!(replconf(&mut announced, &words), ReplconfReply::Error(_)));
     assert_eq!(announced.port, 1);
@@ -87,7 +87,7 @@ fn pairs_before_a_bad_one_stay_applied() {
 
 #[test]
 fn requirements_are_what_was_announced() {
-    let mut announced = Announced::default();
+    let mut announced = ReplconfState::default();
     assert_eq!(announced.requirements, Requirements::default());
     replconf(&mut announced, &["rdb-filter-only", "functions", "version", "9.1.2"]);
     let expected =
@@ -110,6 +110,6 @@ proptest! {
     #[test]
     fn hostile_words_do_no_harm(words in prop::collection::vec(any::<Vec<u8>>(), 0..9)) {
         let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        Announced::default().replconf(&args, &Nameable::default());
+        ReplconfState::default().replconf(&args, &Nameable::default());
     }
 }

@@ -1,7 +1,7 @@
 //! A snapshot on a connection of its own, as Redis 8 has it.
 
 use super::{Hand, announced, psync};
-use crate::primary::{Announced, ReplconfReply, ReplicaId, RoundId, SyncVerdict};
+use crate::primary::{ReplconfReply, ReplconfState, ReplicaId, RoundId, SyncVerdict};
 
 const MAIN: &str = "eof psync2 rdb-channel-repl listening-port=6380";
 
@@ -17,7 +17,7 @@ fn offered() -> Hand {
 }
 
 /// What the second connection announces.
-fn channel(hand: &Hand) -> Announced {
+fn channel(hand: &Hand) -> ReplconfState {
     let mut channel = announced("eof rdb-only=1");
     let words: [&[u8]; 4] = [b"rdb-channel", b"1", b"main-ch-client-id", b"1"];
     assert_eq!(hand.primary.announce(&mut channel, &words), ReplconfReply::Ok);
@@ -93,7 +93,7 @@ fn neither_connection_is_left_alone() {
 #[test]
 fn a_second_connection_takes_a_snapshot_and_nothing_else_whatever_it_says() {
     let mut hand = offered();
-    let mut channel = Announced::default();
+    let mut channel = ReplconfState::default();
     let words: [&[u8]; 4] = [b"main-ch-client-id", b"1", b"rdb-only", b"0"];
     assert_eq!(hand.primary.announce(&mut channel, &words), ReplconfReply::Ok);
     let ours = super::id(99).to_string();
@@ -110,14 +110,14 @@ fn a_second_connection_takes_a_snapshot_and_nothing_else_whatever_it_says() {
     attach_channel(&mut hand);
     let words: [&[u8]; 2] = [b"main-ch-client-id", b"1"];
     let error = b"ERR Unrecognized RDB client id: 1".to_vec();
-    let reply = hand.primary.announce(&mut Announced::default(), &words);
+    let reply = hand.primary.announce(&mut ReplconfState::default(), &words);
     assert_eq!(reply, ReplconfReply::Error(error), "one is enough");
 }
 
 #[test]
 fn only_a_replica_that_waits_for_it_can_be_named() {
     let mut hand = cut();
-    let mut other = Announced::default();
+    let mut other = ReplconfState::default();
     for number in ["1", "2", "7", "-7"] {
         let words: [&[u8]; 2] = [b"main-ch-client-id", number.as_bytes()];
         let error = format!("ERR Unrecognized RDB client id: {number}").into_bytes();
@@ -142,6 +142,6 @@ fn a_primary_that_does_not_offer_it_takes_the_usual_way() {
     assert_eq!(hand.done(), ["start 1 socket [1]"]);
     let words: [&[u8]; 2] = [b"rdb-channel", b"1"];
     let error = b"ERR Unrecognized REPLCONF option: rdb-channel".to_vec();
-    let reply = hand.primary.announce(&mut Announced::default(), &words);
+    let reply = hand.primary.announce(&mut ReplconfState::default(), &words);
     assert_eq!(reply, ReplconfReply::Error(error));
 }

@@ -14,8 +14,8 @@ mod watch;
 
 use super::announced::Nameable;
 use super::{
-    Announced, CloseWhen, Primary, PrimaryAction, PrimarySettings, RandomIds, ReplicaId, Role,
-    RoundId, ServerRole, SnapshotTarget, StreamView, SyncAsk, SyncRequest, SyncVerdict,
+    CloseWhen, Primary, PrimaryAction, PrimarySettings, RandomIds, ReplconfState, ReplicaId, Role,
+    RoundId, ServerRole, SnapshotTarget, StreamView, SyncKind, SyncRequest, SyncVerdict,
 };
 use crate::history::{History, KeptRange};
 use crate::ids::ReplicationId;
@@ -64,7 +64,7 @@ impl Hand {
         hand
     }
 
-    fn ask(&mut self, number: u64, words: &str, ask: SyncAsk<'_>) -> SyncVerdict {
+    fn ask(&mut self, number: u64, words: &str, ask: SyncKind<'_>) -> SyncVerdict {
         self.ask_as(number, words, ask, PRIMARY)
     }
 
@@ -72,7 +72,7 @@ impl Hand {
         &mut self,
         number: u64,
         words: &str,
-        ask: SyncAsk<'_>,
+        ask: SyncKind<'_>,
         standing: ServerRole,
     ) -> SyncVerdict {
         self.request(number, words, &announced(words), ask, standing)
@@ -82,8 +82,8 @@ impl Hand {
         &mut self,
         number: u64,
         words: &str,
-        announced: &Announced,
-        ask: SyncAsk<'_>,
+        announced: &ReplconfState,
+        ask: SyncKind<'_>,
     ) -> SyncVerdict {
         self.request(number, words, announced, ask, PRIMARY)
     }
@@ -92,8 +92,8 @@ impl Hand {
         &mut self,
         number: u64,
         words: &str,
-        announced: &Announced,
-        ask: SyncAsk<'_>,
+        announced: &ReplconfState,
+        ask: SyncKind<'_>,
         standing: ServerRole,
     ) -> SyncVerdict {
         let request = SyncRequest {
@@ -210,8 +210,8 @@ impl Hand {
 }
 
 /// What a client announced with these words, which are `capa`s if they are no known ones.
-fn announced(words: &str) -> Announced {
-    let mut announced = Announced::default();
+fn announced(words: &str) -> ReplconfState {
+    let mut announced = ReplconfState::default();
     for word in words.split_whitespace() {
         let pair: [&[u8]; 2] = match word.split_once('=') {
             Some((word, value)) => [word.as_bytes(), value.as_bytes()],
@@ -222,6 +222,6 @@ fn announced(words: &str) -> Announced {
     announced
 }
 
-fn psync<'a>(id: &'a str, byte: &'a str) -> SyncAsk<'a> {
-    SyncAsk::Psync { id: id.as_bytes(), byte: byte.as_bytes(), failover: false }
+fn psync<'a>(id: &'a str, byte: &'a str) -> SyncKind<'a> {
+    SyncKind::Psync { id: id.as_bytes(), byte: byte.as_bytes(), failover: false }
 }

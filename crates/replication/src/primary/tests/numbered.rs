@@ -2,7 +2,7 @@
 
 use super::{Hand, announced, psync};
 use crate::primary::{
-    Announced, RdbReader, ReplconfReply, ReplicaId, RoundId, SyncAsk, SyncVerdict,
+    RdbReader, ReplconfReply, ReplconfState, ReplicaId, RoundId, SyncKind, SyncVerdict,
 };
 
 const MAIN: &str = "eof psync2 dual-channel version=9.1.2 listening-port=6380";
@@ -20,7 +20,7 @@ fn told() -> Hand {
 }
 
 /// What the second connection announces.
-fn channel(hand: &Hand, words: &str) -> Announced {
+fn channel(hand: &Hand, words: &str) -> ReplconfState {
     let mut channel = announced(words);
     let words: [&[u8]; 4] = [b"rdb-only", b"1", b"rdb-channel", b"1"];
     assert_eq!(hand.primary.announce(&mut channel, &words), ReplconfReply::Ok);
@@ -31,7 +31,7 @@ fn channel(hand: &Hand, words: &str) -> Announced {
 fn cut() -> Hand {
     let mut hand = told();
     let channel = channel(&hand, "eof version=9.1.2");
-    assert_eq!(hand.ask_announced(2, "", &channel, SyncAsk::Sync), SyncVerdict::Attached);
+    assert_eq!(hand.ask_announced(2, "", &channel, SyncKind::Sync), SyncVerdict::Attached);
     assert_eq!(hand.done(), ["start 1 socket [2]"]);
     hand.cut(1);
     assert_eq!(hand.done(), ["2: $ENDOFF:1000 #99 5 2|", "2: $EOF:#1|", "2: pin 1000"]);
@@ -39,7 +39,7 @@ fn cut() -> Hand {
     hand
 }
 
-fn name(hand: &Hand, number: &str) -> (Announced, ReplconfReply) {
+fn name(hand: &Hand, number: &str) -> (ReplconfState, ReplconfReply) {
     let mut main = announced(MAIN);
     let words: [&[u8]; 2] = [b"set-rdb-client-id", number.as_bytes()];
     let reply = hand.primary.announce(&mut main, &words);
@@ -167,7 +167,7 @@ fn a_second_connection_gets_what_its_replica_can_read() {
     ] {
         let mut hand = told();
         let channel = channel(&hand, words);
-        hand.ask_announced(2, "", &channel, SyncAsk::Sync);
+        hand.ask_announced(2, "", &channel, SyncKind::Sync);
         let readers = hand.primary.take_actions().into_iter().filter_map(|action| match action {
             crate::primary::PrimaryAction::StartSnapshot { requirements, .. } => {
                 Some(requirements.reader)

@@ -1,7 +1,7 @@
 //! Rounds: their start, the replicas that share one, framing, and their end.
 
 use super::{Hand, psync};
-use crate::primary::{CloseWhen, PrimaryAction, ReplicaId, RoundId, SyncAsk};
+use crate::primary::{CloseWhen, PrimaryAction, ReplicaId, RoundId, SyncKind};
 
 /// The mark of the first round, if the backlog was there.
 const HEADER: &str = "$EOF:#1|";
@@ -140,7 +140,7 @@ fn late_replicas_join_a_round_to_a_file_if_its_snapshot_and_cut_can_be_theirs() 
 #[test]
 fn sync_gets_no_line_and_no_replica_that_is_gone_is_joined() {
     let mut hand = Hand::with_backlog(|_| {});
-    hand.ask(1, "", SyncAsk::Sync);
+    hand.ask(1, "", SyncKind::Sync);
     hand.cut(1);
     hand.primary.snapshot_saved(RoundId(1), 5, 0);
     hand.primary.body_sent(ReplicaId(1), 0);

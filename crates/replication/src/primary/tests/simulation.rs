@@ -13,8 +13,8 @@ use crate::backlog::{Backlog, Place, SIZE_MIN};
 use crate::history::History;
 use crate::ids::ReplicationId;
 use crate::primary::{
-    Announced, CloseWhen, Primary, PrimaryAction, PrimarySettings, ReplconfReply, ReplicaId, Role,
-    RoundId, SnapshotTarget, StreamView, SyncAsk, SyncRequest, SyncVerdict,
+    CloseWhen, Primary, PrimaryAction, PrimarySettings, ReplconfReply, ReplconfState, ReplicaId,
+    Role, RoundId, SnapshotTarget, StreamView, SyncKind, SyncRequest, SyncVerdict,
 };
 
 /// What must have happened to somebody: parts of lines of the log.
@@ -203,9 +203,9 @@ impl World {
         };
         let byte = byte.to_string();
         let ask = match peer.kind {
-            Kind::Sync => SyncAsk::Sync,
+            Kind::Sync => SyncKind::Sync,
             Kind::Psync | Kind::SnapshotOnly | Kind::Channel(_) => {
-                SyncAsk::Psync { id: id.as_bytes(), byte: byte.as_bytes(), failover: false }
+                SyncKind::Psync { id: id.as_bytes(), byte: byte.as_bytes(), failover: false }
             }
         };
         let request = SyncRequest {
@@ -226,7 +226,7 @@ impl World {
     }
 
     /// What a peer announces; nothing if there is nothing to fetch on a second connection.
-    fn announced(&mut self, index: usize) -> Option<Announced> {
+    fn announced(&mut self, index: usize) -> Option<ReplconfState> {
         let mut announced = announced(&self.peers[index].words);
         let Kind::Channel(main) = self.peers[index].kind else { return Some(announced) };
         if self.peers[main].expects != Expects::Beside {

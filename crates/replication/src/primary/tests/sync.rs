@@ -1,7 +1,7 @@
 //! What is checked when a client asks for a sync, in order, and what a resync of part sends.
 
 use super::{Hand, PRIMARY, id, psync};
-use crate::primary::{Role, ServerRole, SyncAsk, SyncCounts, SyncVerdict};
+use crate::primary::{Role, ServerRole, SyncCounts, SyncKind, SyncVerdict};
 
 fn refused(text: &str) -> SyncVerdict {
     SyncVerdict::Refused(text.as_bytes().to_vec())
@@ -35,7 +35,7 @@ fn obstacles_are_told_in_order() {
 fn a_failover_names_our_id_and_makes_us_primary_first() {
     let mut hand = Hand::with_backlog(|_| {});
     let (ours, other) = (id(99).to_string().to_uppercase(), id(1).to_string());
-    let ask = |id| SyncAsk::Psync { id, byte: b"1001", failover: true };
+    let ask = |id| SyncKind::Psync { id, byte: b"1001", failover: true };
     let replica = ServerRole { role: Role::Replica { is_connected: true }, fails_over: false };
     assert_eq!(
         hand.ask(1, "", ask(ours.as_bytes())),
@@ -71,7 +71,7 @@ fn a_replica_goes_on_at_the_byte_that_was_asked_for() {
 #[test]
 fn full_syncs_are_counted_by_what_was_asked() {
     let (ours, other) = (id(99).to_string(), id(1).to_string());
-    let sync = SyncAsk::Sync;
+    let sync = SyncKind::Sync;
     for (ask, partial_err) in [
         (psync("?", "-1"), 0),
         (psync("?", "5"), 0),

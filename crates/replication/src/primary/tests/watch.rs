@@ -3,7 +3,7 @@
 use super::{Hand, id, psync};
 use crate::history::KeptRange;
 use crate::primary::{
-    OutputLimit, PrimarySettings, ReplicaId, Role, RoundId, StreamView, SyncAsk, SyncVerdict,
+    OutputLimit, PrimarySettings, ReplicaId, Role, RoundId, StreamView, SyncKind, SyncVerdict,
 };
 
 /// A primary with replica 1 online, at offset 1000.
@@ -37,7 +37,7 @@ fn a_silent_replica_is_closed_and_a_newline_is_a_sign_of_life() {
 #[test]
 fn a_client_of_sync_is_never_expected_to_speak() {
     let mut hand = Hand::with_backlog(|settings| settings.ping_period_ms = u64::MAX);
-    hand.ask(1, "", SyncAsk::Sync);
+    hand.ask(1, "", SyncKind::Sync);
     hand.cut(1);
     hand.primary.snapshot_saved(RoundId(1), 5, 0);
     hand.primary.body_sent(ReplicaId(1), 0);

@@ -306,7 +306,7 @@ impl World {
         let byte = base::number::parse_i64(byte).expect("a number");
         let out = &mut wire.to_replica;
         out.resize(out.len() + self.random.below(3) as usize, b'\n');
-        match self.primary.history.judge(id, byte, Some(self.primary.kept())) {
+        match self.primary.history.psync_verdict(id, byte, Some(self.primary.kept())) {
             PsyncVerdict::Partial { from } => {
                 self.tally.partial += 1;
                 out.extend(self.primary.history.continue_line(true));

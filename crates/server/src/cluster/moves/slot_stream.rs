@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::hash_slot::hash_slot;
 use cluster::{Slot, SlotSet};
-use commands::{Flags, Plan, Role};
+use commands::{Flags, LockPlan, Role};
 use engine::journal::JournalReader;
 use engine::shared::Shared;
 use keyspace::{EntryBox, EntryRef, Lsn, WalkSink};
@@ -162,7 +162,7 @@ impl SlotReader {
             );
         }
         // What changes data under all locks is FLUSHALL, or of its kind.
-        if spec.plan == Plan::World && spec.flags.has(Flags::WRITE) {
+        if spec.plan == LockPlan::World && spec.flags.has(Flags::WRITE) {
             return FLUSHED;
         }
         let (mut moves, mut stays) = (false, false);

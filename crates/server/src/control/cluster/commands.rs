@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use cluster::ClientRoute;
-use commands::declare::{Command, Flags, Group, Plan, Role, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Group, LockPlan, Role, Spec, at_least, exactly};
 use engine::clients::registry::client_flags;
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -25,7 +25,7 @@ const OF_CLUSTER: Spec =
 /// What changes the state of the cluster.
 const CHANGES_CLUSTER: Spec = Spec {
     flags: Flags::ADMIN.and(Flags::STALE).and(Flags::NO_ASYNC_LOADING).and(Flags::REPEATABLE),
-    plan: Plan::World,
+    plan: LockPlan::World,
     ..OF_CLUSTER
 };
 
@@ -355,7 +355,7 @@ const CLUSTER: ControlCommand = Command {
                 complexity: "O(N) where N is the number of known nodes. The command may execute a \
          FLUSHALL as a side effect.",
                 arity: at_least(2),
-                plan: Plan::World,
+                plan: LockPlan::World,
                 flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::REPEATABLE),
                 ..Spec::BASE
             },

@@ -13,7 +13,7 @@ use commands::declare::{Command, Flags, Group, Secrets, Spec, at_least};
 use commands::errors::{SYNTAX, showing};
 use config::Profile;
 use config::settings::HELLO_SERVER_NAME;
-use engine::admission::acl_check::{Login, verify};
+use engine::admission::acl_check::{LoginAttempt, verify};
 use engine::admission::delayed_login::DelayedLogin;
 use engine::runtime::version;
 use engine::session::Session;
@@ -238,7 +238,7 @@ fn log_in(
     (name, password): (&[u8], &[u8]),
 ) -> Result<(), Refusal> {
     let context = if session.is_queueing() { acl::Context::Multi } else { acl::Context::TopLevel };
-    let user = verify(server, &session.client, Login { context, word, name, password })?;
+    let user = verify(server, &session.client, LoginAttempt { context, word, name, password })?;
     session.authenticate(Some(user));
     Ok(())
 }

@@ -7,7 +7,7 @@ use commands::declare::{Channels, Command, Flags, Group, Role, Spec, exactly};
 use commands::{Access, keys};
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::SubscriptionKind;
-use engine::observe::pubsub::{Publication, Space};
+use engine::observe::pubsub::{Publication, PubSubType};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -40,7 +40,7 @@ pub(crate) const PUBLISH: ControlCommand = Command {
         ..BASE
     },
     subcommands: &[],
-    run: |context, args, reply| publish(context, Space::Global, args, reply),
+    run: |context, args, reply| publish(context, PubSubType::Global, args, reply),
 };
 
 pub(super) const SPUBLISH: ControlCommand = Command {
@@ -57,12 +57,12 @@ pub(super) const SPUBLISH: ControlCommand = Command {
         ..BASE
     },
     subcommands: &[],
-    run: |context, args, reply| publish(context, Space::Shard, args, reply),
+    run: |context, args, reply| publish(context, PubSubType::Shard, args, reply),
 };
 
 fn publish(
     context: &mut Context<'_>,
-    space: Space,
+    space: PubSubType,
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
@@ -72,7 +72,7 @@ fn publish(
         Some(unit) => {
             unit.publish(Publication { space, channel: channel.into(), message: message.into() })
         }
-        None if is_kept || space == Space::Global && has_many_patterns(context.server) => {
+        None if is_kept || space == PubSubType::Global && has_many_patterns(context.server) => {
             return Ok(publish_offloaded(context, space));
         }
         None => {
@@ -98,7 +98,7 @@ fn has_many_patterns(server: &Server) -> bool {
 }
 
 /// On another thread, where it waits for a pause that has come: replicas are sent the message.
-fn publish_offloaded(context: &Context<'_>, space: Space) -> Next {
+fn publish_offloaded(context: &Context<'_>, space: PubSubType) -> Next {
     let server = context.server;
     offload_past_gates(context, move |_, args, reply| {
         let wakes = PendingWakes::default();

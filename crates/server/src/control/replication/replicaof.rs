@@ -4,7 +4,7 @@
 //! the transaction has neither changed nor seen data yet: no client sees half of it. What a
 //! transaction has changed is of the history that ends here, and is recorded before.
 
-use commands::declare::{Command, Flags, Group, Plan, Spec, exactly};
+use commands::declare::{Command, Flags, Group, LockPlan, Spec, exactly};
 use engine::runtime::background::wait_for_client;
 use engine::session::client_info::describe;
 use keyspace::{Acquisition, Refusal};
@@ -23,7 +23,7 @@ pub(super) const REPLICAOF: ControlCommand = Command {
         summary: "Configures a server as replica of another, or promotes it to a master.",
         complexity: "O(1)",
         arity: exactly(3),
-        plan: Plan::World,
+        plan: LockPlan::World,
         flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::NO_ASYNC_LOADING),
         ..Spec::BASE
     },
@@ -40,7 +40,7 @@ pub(super) const SLAVEOF: ControlCommand = Command {
         summary: "Sets a Redis server as a replica of another, or promotes it to being a master.",
         complexity: "O(1)",
         arity: exactly(3),
-        plan: Plan::World,
+        plan: LockPlan::World,
         flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::NO_ASYNC_LOADING),
         deprecated: Some(("5.0.0", "`REPLICAOF`")),
         ..Spec::BASE

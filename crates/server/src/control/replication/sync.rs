@@ -5,7 +5,7 @@
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::clients::registry::Signal;
-use engine::session::{AskedSync, Blocked, Executed, Suspension};
+use engine::session::{AskedSync, Blocked, ExecutedCommand, Suspension};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 use replication::primary::ReplconfReply;
@@ -72,7 +72,7 @@ fn psync(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result
 
 /// The session moves to the links, with the request waiting for them.
 fn ask(context: &mut Context<'_>, args: Args<'_>, asked: AskedSync) -> Result<Next, Refusal> {
-    let ran = Executed::begun(context.entry, args);
+    let ran = ExecutedCommand::begun(context.entry, args);
     let session = context.session()?;
     session.replica_mut().asked = Some(asked);
     session.client.ask(Signal::Move);

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
-use engine::journal::Seen;
+use engine::journal::ReplyLsn;
 use engine::limits::scripts::libraries::{LibrariesState, LoadedLibrary};
-use engine::scripting::library_changes::{Change, Policy};
-use engine::scripting::script_host::Loader;
+use engine::scripting::library_changes::{LibraryChange, RestorePolicy};
+use engine::scripting::script_host::LibraryHost;
 use engine::session::patience::busy_since_us;
 use keyspace::Refusal;
 use persist::functions;
@@ -146,14 +146,14 @@ const LIST: ControlCommand = Command {
 /// The libraries, for a reply that leaves once what it tells is safe.
 fn libraries_for_reply(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
     let (entry, state) = (context.entry, context.server.scripts.libraries.state());
-    context.session()?.note_reply(entry, Seen::of_others(state.changed_at()));
+    context.session()?.note_reply(entry, ReplyLsn::of_others(state.changed_at()));
     Ok(state)
 }
 
 /// Notes a change that was made here, for its reply and for a WAIT of its client.
 fn note_change(context: &mut Context<'_>) -> Result<(), Refusal> {
     let (entry, state) = (context.entry, context.server.scripts.libraries.state());
-    context.session()?.note_reply(entry, Seen::own(state.changed_at()));
+    context.session()?.note_reply(entry, ReplyLsn::own(state.changed_at()));
     Ok(())
 }
 
@@ -230,8 +230,8 @@ const LOAD: ControlCommand = Command {
         }
         let server = context.server;
         if args[args.len() - 1].len() <= WORKER_SOURCE && context.is_let_in() {
-            let change = Change { server, args, is_new: true };
-            match change.load(Loader::begin_briefly(server)) {
+            let change = LibraryChange { server, args, is_new: true };
+            match change.load(LibraryHost::begin_briefly(server)) {
                 Err(Refusal::Heavy) => {}
                 loaded => {
                     reply.bulk(&loaded?);
@@ -241,7 +241,7 @@ const LOAD: ControlCommand = Command {
             }
         }
         Ok(offload_past_gates(context, move |_, args, reply| {
-            let change = Change { server, args, is_new: true };
+            let change = LibraryChange { server, args, is_new: true };
             reply.bulk(&change.load(change.loader())?);
             Ok(())
         }))
@@ -264,10 +264,10 @@ const RESTORE: ControlCommand = Command {
         if args.len() > 4 {
             return Err(misused("FUNCTION", &args[1]));
         }
-        let policy = Policy::of(args)?;
+        let policy = RestorePolicy::of(args)?;
         let server = context.server;
         Ok(offload_past_gates(context, move |_, args, reply| {
-            Change { server, args, is_new: true }.restore(policy)?;
+            LibraryChange { server, args, is_new: true }.restore(policy)?;
             reply.ok();
             Ok(())
         }))
@@ -279,17 +279,17 @@ fn change(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-    make: fn(Change<'_>) -> Result<(), Refusal>,
+    make: fn(LibraryChange<'_>) -> Result<(), Refusal>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
     if context.is_let_in() {
-        make(Change { server, args, is_new: true })?;
+        make(LibraryChange { server, args, is_new: true })?;
         note_change(context)?;
         reply.ok();
         return Ok(Next::Done);
     }
     Ok(offload_past_gates(context, move |_, args, reply| {
-        make(Change { server, args, is_new: true })?;
+        make(LibraryChange { server, args, is_new: true })?;
         reply.ok();
         Ok(())
     }))

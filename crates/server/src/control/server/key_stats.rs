@@ -8,7 +8,7 @@
 use commands::arguments::{Options, is};
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
-use engine::observe::hot_key_sketch::HotBy;
+use engine::observe::hot_key_sketch::HotKeyMetric;
 use engine::observe::key_prefixes::KeyTotals;
 use keyspace::{BigKeyMetric, Refusal};
 use proto::{Args, Reply};
@@ -60,8 +60,8 @@ pub(crate) const HOT: ControlCommand = Command {
 };
 
 fn hot(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    const WORDS: [(&str, HotBy); 3] =
-        [("REQUESTS", HotBy::Requests), ("BYTES", HotBy::Bytes), ("TIME", HotBy::Time)];
+    const WORDS: [(&str, HotKeyMetric); 3] =
+        [("REQUESTS", HotKeyMetric::Requests), ("BYTES", HotKeyMetric::Bytes), ("TIME", HotKeyMetric::Time)];
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
     let now_us = server.keyspace.clock().monotonic_us();

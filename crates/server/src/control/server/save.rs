@@ -10,7 +10,7 @@ use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use durability::save::{SaveMode, SaveProgress, SaveRefused};
-use durability::snapshot::Uncut;
+use durability::snapshot::CutFailure;
 use engine::limits::loading::LOADING;
 use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
@@ -33,10 +33,10 @@ fn refusal_of(why: SaveRefused) -> Refusal {
 }
 
 /// What a client is told whose snapshot has no cut.
-pub(super) fn refusal_without_cut(why: Uncut) -> Refusal {
+pub(super) fn refusal_without_cut(why: CutFailure) -> Refusal {
     match why {
-        Uncut::Busy => BUSY,
-        Uncut::Loading => LOADING,
+        CutFailure::Busy => BUSY,
+        CutFailure::Loading => LOADING,
     }
 }
 
@@ -69,7 +69,7 @@ fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
                 reply.ok();
                 Ok(())
             }
-            Some(SaveProgress::Uncut(why)) => Err(refusal_without_cut(why)),
+            Some(SaveProgress::CutFailure(why)) => Err(refusal_without_cut(why)),
             _ => Err(FAILED),
         }
     }))
@@ -122,7 +122,7 @@ fn save_in_background(
         let begun = server.saves.begin(server, SaveMode::Background, Some(sender));
         begun.map_err(refusal_of)?;
         // A save that fails before its cut is told by the log and INFO, as a later failure is.
-        if let Ok(SaveProgress::Uncut(why)) = progress.recv() {
+        if let Ok(SaveProgress::CutFailure(why)) = progress.recv() {
             return Err(refusal_without_cut(why));
         }
         reply.simple("Background saving started");

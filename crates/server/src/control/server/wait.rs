@@ -8,9 +8,9 @@ use base::number::parse_i64;
 use commands::arguments::integer;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::{NEGATIVE_TIMEOUT, NOT_A_WHOLE_TIMEOUT, NOT_POSITIVE, TIMEOUT_OUT_OF_RANGE};
-use durability::aof::Phase;
+use durability::aof::AofState;
 use durability::waitaof::{NO_FILE, is_in_file, is_on_replicas, reply_copies};
-use engine::session::{AckWait, Blocked, Copies, Executed, Suspension};
+use engine::session::{AckWait, Blocked, Copies, ExecutedCommand, Suspension};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -78,7 +78,7 @@ fn wait_aof(
     if context.server.gates.replica_role.is_replica() {
         return Err(WAITAOF_ON_REPLICA);
     }
-    if local == 1 && context.server.aof.phase() == Phase::Off {
+    if local == 1 && context.server.aof.phase() == AofState::Off {
         return Err(NO_FILE);
     }
     let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
@@ -102,7 +102,7 @@ fn await_copies(
         reply_copies(server, lsn, awaited, reply);
         return Next::Done;
     }
-    let ran = Executed::begun(context.entry, args);
+    let ran = ExecutedCommand::begun(context.entry, args);
     let blocked = Blocked::on_copies(ran, timeout, AckWait::new(lsn, awaited));
     Next::Wait(Suspension::Blocked(Box::new(blocked)))
 }

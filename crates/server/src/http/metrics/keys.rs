@@ -4,7 +4,7 @@
 //! plain text is told as redis-cli quotes it, so no two names are one label.
 
 use base::quote::quote;
-use engine::observe::hot_key_sketch::HotBy;
+use engine::observe::hot_key_sketch::HotKeyMetric;
 use keyspace::BigKeyMetric;
 
 use super::catalogue::MetricFamily;
@@ -18,16 +18,16 @@ const KEYS_TOLD: usize = 10;
 const PREFIXES_TOLD: usize = 50;
 
 /// The metrics of hot keys: what they are hot by, the metric, its unit, and what it is.
-const HOT: [(HotBy, &str, f64, &str); 3] = [
-    (HotBy::Requests, "hot_key_requests_per_second", 1.0, "Requests for one of the hottest keys."),
+const HOT: [(HotKeyMetric, &str, f64, &str); 3] = [
+    (HotKeyMetric::Requests, "hot_key_requests_per_second", 1.0, "Requests for one of the hottest keys."),
     (
-        HotBy::Bytes,
+        HotKeyMetric::Bytes,
         "hot_key_bytes_per_second",
         1.0,
         "Bytes of requests and replies of one of the hottest keys.",
     ),
     (
-        HotBy::Time,
+        HotKeyMetric::Time,
         "hot_key_busy_ratio",
         1e-6,
         "Seconds that commands for one of the hottest keys took, of each second.",

@@ -24,7 +24,7 @@ use crate::http::state::HttpState;
 
 /// Which names metrics may tell.
 #[derive(Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct NamePermissions {
     /// Those of keys.
     pub(super) keys: bool,
     /// Those of users.
@@ -32,7 +32,7 @@ pub(super) struct Named {
 }
 
 /// All metrics, with the names that the caller may read.
-pub(super) fn text(server: &HttpState, format: Format, named: Named) -> String {
+pub(super) fn text(server: &HttpState, format: Format, named: NamePermissions) -> String {
     let mut exposition = Exposition::new(format);
     let report = (server.info)();
     let found: Vec<(&str, &str)> = entries(&report).collect();

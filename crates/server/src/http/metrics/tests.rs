@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::exposition::{Exposition, Format, MetricKind};
-use super::{Named, entries, fields, json, lines, metric_families, text};
+use super::{NamePermissions, entries, fields, json, lines, metric_families, text};
 use crate::control::server::info;
 use crate::http::HttpState;
 use crate::start::{http_state, test_server};
@@ -47,7 +47,7 @@ fn is_left_out(name: &str) -> bool {
 }
 
 /// What a user is told that may do everything.
-const ALL: Named = Named { keys: true, users: true };
+const ALL: NamePermissions = NamePermissions { keys: true, users: true };
 
 fn state() -> HttpState {
     http_state(test_server())

@@ -16,7 +16,7 @@ use engine::reclaim::client_eviction;
 use engine::runtime::lanes::READ_SIZE;
 use engine::session::PendingInput;
 use engine::session::life::{BACKLOG_LIMIT, StepEnd};
-use engine::session::{Grant, Step};
+use engine::session::{LockWaitEnd, Step};
 use keyspace::Location;
 use proto::{Args, Output, ProtocolError, Reply};
 use smallvec::SmallVec;
@@ -43,7 +43,7 @@ const GATHERED: usize = 4096;
 
 /// How a batch over some bytes ended.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(super) enum BatchEnd {
     /// All complete requests are done.
     Drained,
     /// The budget is spent.
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Goes on with the request that waited, now that its locks are there or it waits no longer.
-    pub(super) fn run_granted(&mut self, cx: &mut TaskContext<'_>, grant: Grant) -> StepEnd {
+    pub(super) fn run_granted(&mut self, cx: &mut TaskContext<'_>, grant: LockWaitEnd) -> StepEnd {
         self.worker.start_batch();
         let end = self.run_input(Some(grant));
         self.after_batch(cx, end, 0)
@@ -175,7 +175,7 @@ impl Connection {
 
     /// Executes what is there. A long request may leave its worker with the whole input; what
     /// stands behind it stays.
-    fn run_input(&mut self, grant: Option<Grant>) -> End {
+    fn run_input(&mut self, grant: Option<LockWaitEnd>) -> BatchEnd {
         let (input, start) = (std::mem::take(&mut self.input), self.executed);
         self.worker.handover.open(&input);
         let (consumed, end) = self.run_batch(&input[start..], grant);
@@ -236,20 +236,20 @@ impl Connection {
         self.check_client_memory();
     }
 
-    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End, read: usize) -> StepEnd {
+    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: BatchEnd, read: usize) -> StepEnd {
         self.note_batch();
         self.worker.note_turn(read);
         match end {
-            End::Drained if self.may_wait() => {
+            BatchEnd::Drained if self.may_wait() => {
                 self.line_up(cx);
                 StepEnd::Wait
             }
-            End::Drained | End::Waits => StepEnd::Again,
-            End::Closing => {
+            BatchEnd::Drained | BatchEnd::Waits => StepEnd::Again,
+            BatchEnd::Closing => {
                 self.session.close();
                 StepEnd::Again
             }
-            End::Yielded => {
+            BatchEnd::Yielded => {
                 if !self.gathers()
                     && let Poll::Ready(Err(_)) = self.flush(cx)
                 {
@@ -294,7 +294,7 @@ impl Connection {
     }
 
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
-    pub(super) fn run_batch(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+    pub(super) fn run_batch(&mut self, data: &[u8], grant: Option<LockWaitEnd>) -> (usize, BatchEnd) {
         if self.session.memcached.is_some() {
             return self.run_memcached(data, None, grant);
         }
@@ -304,13 +304,13 @@ impl Connection {
     }
 
     /// Executes the one request that the data is, which was parsed before.
-    pub(super) fn run_parsed(&mut self, data: &[u8], slot: &mut Slot) -> (usize, End) {
+    pub(super) fn run_parsed(&mut self, data: &[u8], slot: &mut Slot) -> (usize, BatchEnd) {
         let mut window = self.worker.window.take();
         window.begin_parsed(slot);
         self.run_window(window, data, None)
     }
 
-    fn run_window(&mut self, window: Window, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+    fn run_window(&mut self, window: Window, data: &[u8], grant: Option<LockWaitEnd>) -> (usize, BatchEnd) {
         let worker = Rc::clone(&self.worker);
         let mut output = self.output();
         let started = worker.ticked_us();
@@ -326,7 +326,7 @@ impl Connection {
                 break end;
             }
             if batch.commands >= budget || is_over(worker.ticked_us() - started) {
-                break End::Yielded;
+                break BatchEnd::Yielded;
             }
         };
         self.comes_alone = batch.commands <= 1;
@@ -357,7 +357,7 @@ struct Batch<'a> {
     worker: &'a Worker,
     window: Window,
     data: &'a [u8],
-    grant: Option<Grant>,
+    grant: Option<LockWaitEnd>,
     commands: u32,
     /// How many keys are fetched from memory together, and how many requests make a lock batch.
     keys_max: usize,
@@ -367,7 +367,7 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     /// Executes the next request, or a lock batch of them; `Some` ends the batch.
-    fn next(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
+    fn next(&mut self, serve: &mut Connection, output: &mut Output) -> Option<BatchEnd> {
         if self.window.is_empty() {
             let authenticated = serve.session.is_authenticated();
             let limits = self.worker.server.request_limits(authenticated);
@@ -378,7 +378,7 @@ impl Batch<'_> {
         if done > 0 {
             self.window.advance_past(done);
             self.commands += done as u32;
-            return output.is_streaming().then_some(End::Drained);
+            return output.is_streaming().then_some(BatchEnd::Drained);
         }
         let Some((args, located, consumed)) = self.window.first(self.data) else {
             return Some(self.finish(serve, output));
@@ -399,18 +399,18 @@ impl Batch<'_> {
         }
         let end = match step {
             // EXEC ends a client where one of its commands does.
-            Step::Done if serve.session.closing => Some(End::Closing),
+            Step::Done if serve.session.closing => Some(BatchEnd::Closing),
             // What comes next is appended when the stream is sent.
-            Step::Done => output.is_streaming().then_some(End::Drained),
-            Step::Close => Some(End::Closing),
+            Step::Done => output.is_streaming().then_some(BatchEnd::Drained),
+            Step::Close => Some(BatchEnd::Closing),
             Step::Postpone(suspension) => {
                 // The request stays in the input, to be parsed again when it is its turn.
                 serve.suspension = suspension;
-                return Some(End::Waits);
+                return Some(BatchEnd::Waits);
             }
             Step::Wait(suspension) => {
                 serve.suspension = suspension;
-                Some(End::Waits)
+                Some(BatchEnd::Waits)
             }
         };
         self.window.advance(consumed);
@@ -517,8 +517,8 @@ impl Batch<'_> {
     }
 
     /// What stands behind the last complete request: nothing, part of one, or an error.
-    fn finish(&mut self, serve: &Connection, output: &mut Output) -> End {
-        let Some(error) = self.window.take_error() else { return End::Drained };
+    fn finish(&mut self, serve: &Connection, output: &mut Output) -> BatchEnd {
+        let Some(error) = self.window.take_error() else { return BatchEnd::Drained };
         self.window.advance(self.data.len());
         self.worker.server.note_protocol_error(&serve.session, &error);
         if error != ProtocolError::SecurityAttack {
@@ -526,7 +526,7 @@ impl Batch<'_> {
             line.extend_from_slice(&error.message());
             Reply::new(output, serve.session.resp).error(line);
         }
-        End::Closing
+        BatchEnd::Closing
     }
 }
 

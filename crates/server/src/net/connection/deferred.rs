@@ -100,7 +100,7 @@ impl Connection {
         self.input.extend_from_slice(&data[consumed..]);
         self.executed = 0;
         self.note_batch();
-        if matches!(end, End::Closing) {
+        if matches!(end, BatchEnd::Closing) {
             self.session.close();
         }
     }
@@ -119,7 +119,7 @@ mod tests {
     use engine::clients::registry::Peer;
     use engine::session::Session;
 
-    use crate::net::connection::{Connection, ConnectionTask, Moving, RawStream};
+    use crate::net::connection::{Connection, ConnectionTask, MovingSession, RawStream};
     use crate::net::worker::Worker;
 
     /// A turn of the session, which is to go on.
@@ -139,7 +139,7 @@ mod tests {
             theirs.set_nonblocking(true).unwrap();
             let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
             let session = Session::new(client, Some(server.access.users.default_user()), true);
-            let moving = Moving::fresh(RawStream::Unix(theirs), session);
+            let moving = MovingSession::fresh(RawStream::Unix(theirs), session);
             let mut serving =
                 ConnectionTask::new(Connection::new(Rc::clone(&worker), moving).unwrap());
             for request in ["SET k v\r\n", "GET k\r\n"] {

@@ -11,14 +11,14 @@ use engine::clients::registry::client_flags;
 use engine::lane::is_over;
 use engine::session::MemcachedState;
 use engine::session::life::BACKLOG_LIMIT;
-use engine::session::{Grant, Step};
+use engine::session::{LockWaitEnd, Step};
 use keyspace::Location;
 use proto::Output;
 use proto::memcached::{ItemLimits, Operation, ParseStatus, Parser, Request};
 use smallvec::SmallVec;
 
 use super::Connection;
-use super::batch::{COMMAND_BUDGET, End};
+use super::batch::{COMMAND_BUDGET, BatchEnd};
 use super::window::WINDOW;
 use crate::memcached;
 use crate::net::worker::Worker;
@@ -40,7 +40,7 @@ struct MemcachedBatch<'a> {
     executed: usize,
     /// Where the one key of the first request belongs, if that was located before.
     known: Option<Location>,
-    grant: Option<Grant>,
+    grant: Option<LockWaitEnd>,
     commands: u32,
 }
 
@@ -51,12 +51,12 @@ impl Connection {
         &mut self,
         data: &[u8],
         known: Option<Location>,
-        grant: Option<Grant>,
-    ) -> (usize, End) {
+        grant: Option<LockWaitEnd>,
+    ) -> (usize, BatchEnd) {
         let worker = Rc::clone(&self.worker);
         if self.memcached_state().watch.is_some() {
             // A client that watches asks nothing more, as in memcached.
-            return (data.len(), End::Drained);
+            return (data.len(), BatchEnd::Drained);
         }
         // What was incomplete may be complete now, and may have to wait for something else.
         self.memcached_state().is_incomplete = false;
@@ -71,7 +71,7 @@ impl Connection {
                 break end;
             }
             if batch.commands >= budget || is_over(worker.ticked_us() - started) {
-                break End::Yielded;
+                break BatchEnd::Yielded;
             }
         };
         self.comes_alone = batch.commands <= 1;
@@ -87,7 +87,7 @@ impl Connection {
 
 impl<'a> MemcachedBatch<'a> {
     /// Executes the next requests that are complete; `Some` ends the batch.
-    fn next_window(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
+    fn next_window(&mut self, serve: &mut Connection, output: &mut Output) -> Option<BatchEnd> {
         let server = self.worker.server;
         let limits = memcached::limits(server, &serve.session);
         // A client that is not known may log in with the next request, which changes the limits.
@@ -118,23 +118,23 @@ impl<'a> MemcachedBatch<'a> {
             if let Step::Postpone(suspension) = step {
                 // The request stays in the input, to be parsed again when it is its turn.
                 serve.suspension = suspension;
-                return Some(End::Waits);
+                return Some(BatchEnd::Waits);
             }
             self.executed = ahead.end;
             let state = serve.memcached_state();
             state.parser = ahead.parser;
             if state.watch.is_some() {
                 self.executed = self.data.len();
-                return Some(End::Drained);
+                return Some(BatchEnd::Drained);
             }
             match step {
                 Step::Close => {
                     state.is_broken = !matches!(ahead.request.operation, Operation::Quit);
-                    return Some(End::Closing);
+                    return Some(BatchEnd::Closing);
                 }
                 Step::Wait(suspension) => {
                     serve.suspension = suspension;
-                    return Some(End::Waits);
+                    return Some(BatchEnd::Waits);
                 }
                 Step::Done | Step::Postpone(_) => {}
             }
@@ -149,7 +149,7 @@ impl<'a> MemcachedBatch<'a> {
                 serve.session.client.set_flag(client_flags::MIDWAY, is_midway);
             }
             let state = serve.memcached_state();
-            state.is_broken = matches!(behind, Some(End::Closing));
+            state.is_broken = matches!(behind, Some(BatchEnd::Closing));
         }
         behind
     }
@@ -161,11 +161,11 @@ impl<'a> MemcachedBatch<'a> {
         limits: &ItemLimits,
         most: usize,
         requests: &mut SmallVec<[ParsedRequest<'a>; WINDOW]>,
-    ) -> Option<End> {
+    ) -> Option<BatchEnd> {
         let (data, mut at) = (self.data, self.executed);
         while requests.len() < most {
             if at == data.len() {
-                return Some(End::Drained);
+                return Some(BatchEnd::Drained);
             }
             match parser.advance(&data[at..], limits) {
                 ParseStatus::Complete { request, consumed } => {
@@ -179,8 +179,8 @@ impl<'a> MemcachedBatch<'a> {
                         None => self.executed = at,
                     }
                 }
-                ParseStatus::Incomplete { .. } => return Some(End::Drained),
-                ParseStatus::Broken => return Some(End::Closing),
+                ParseStatus::Incomplete { .. } => return Some(BatchEnd::Drained),
+                ParseStatus::Broken => return Some(BatchEnd::Closing),
             }
         }
         None

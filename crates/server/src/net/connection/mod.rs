@@ -45,7 +45,7 @@ use engine::clients::multicast::migrate;
 use engine::clients::registry::{PendingSignals, Signal, client_flags};
 use engine::runtime::panics::contain;
 use engine::session::life::{
-    Body, Disconnected, Incoming, LifeOutcome, Outgoing, ReadOutcome, SessionStatus, StepEnd, Waits,
+    SessionHost, Disconnected, Incoming, LifeOutcome, Outgoing, ReadOutcome, SessionStatus, StepEnd, Waits,
 };
 use engine::session::{self, Session, Suspension};
 
@@ -99,15 +99,15 @@ enum DeferralState {
 }
 
 /// How a session ended.
-pub(crate) enum Exit {
+pub(crate) enum SessionExit {
     /// The connection is over.
     Closed,
     /// The session goes on at another worker.
-    Moved(Box<Moving>),
+    Moved(Box<MovingSession>),
 }
 
 /// A session between two workers, with all that is under way.
-pub(crate) struct Moving {
+pub(crate) struct MovingSession {
     pub(crate) stream: RawStream,
     pub(crate) session: Session,
     suspension: Suspension,
@@ -122,8 +122,8 @@ pub(crate) struct Moving {
 
 impl Connection {
     /// Begins to serve, or goes on where another worker left off.
-    pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
-        let Moving { stream, session, suspension, input, executed, .. } = moving;
+    pub(crate) fn new(worker: Rc<Worker>, moving: MovingSession) -> io::Result<Self> {
+        let MovingSession { stream, session, suspension, input, executed, .. } = moving;
         let (parser, output, mut watermarks) = (moving.parser, moving.output, moving.watermarks);
         if let Some(watermarks) = &mut watermarks {
             watermarks.requeue();
@@ -151,10 +151,10 @@ impl Connection {
         })
     }
 
-    fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+    fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<SessionExit> {
         match session::life::live(self, cx) {
             LifeOutcome::Waits => Poll::Pending,
-            LifeOutcome::Over => Poll::Ready(Exit::Closed),
+            LifeOutcome::Over => Poll::Ready(SessionExit::Closed),
             LifeOutcome::Moves => Poll::Ready(self.detach()),
         }
     }
@@ -165,17 +165,17 @@ impl Connection {
     }
 
     /// Packs up for another worker, whatever it waits for.
-    fn detach(&mut self) -> Exit {
+    fn detach(&mut self) -> SessionExit {
         self.undefer();
         let (server, client) = (self.worker.server, &self.session.client);
         let settle = || self.worker.deliver_letters();
         let subscriber_sets = subscriber_sets_of(server, &self.session);
         migrate(subscriber_sets, &server.mailboxes, client, IN_TRANSIT, settle);
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
-        let Ok(stream) = stream.detach() else { return Exit::Closed };
+        let Ok(stream) = stream.detach() else { return SessionExit::Closed };
         // Its new worker sees for itself whether a pause still holds it.
         self.session.client.set_flag(client_flags::PAUSED, false);
-        Exit::Moved(Box::new(Moving {
+        SessionExit::Moved(Box::new(MovingSession {
             stream,
             session: self.session.take(),
             suspension: std::mem::replace(&mut self.suspension, Suspension::None).packed(),
@@ -190,7 +190,7 @@ impl Connection {
     }
 }
 
-impl Body for Connection {
+impl SessionHost for Connection {
     #[inline]
     fn status(&self) -> SessionStatus {
         SessionStatus {
@@ -313,7 +313,7 @@ impl Body for Connection {
     }
 }
 
-impl Moving {
+impl MovingSession {
     /// Whether the client is still owed replies.
     pub(crate) fn has_output(&self) -> bool {
         self.output.is_some()
@@ -384,7 +384,7 @@ impl Connection {
         let driven = driven.unwrap_or_else(|_| {
             self.worker.server.note_panic(self.session.client.id);
             self.tear_down();
-            Poll::Ready(Exit::Closed)
+            Poll::Ready(SessionExit::Closed)
         });
         if driven.is_ready() {
             self.deferred = None;

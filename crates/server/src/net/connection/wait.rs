@@ -11,18 +11,18 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use commands::Role;
-use durability::aof::Phase;
+use durability::aof::AofState;
 use durability::waitaof;
 use engine::admission::{acl_check, redirection};
 use engine::clients::registry::{Signal, client_flags};
 use engine::commit::accounting;
 use engine::observe::execution::Execution;
-use engine::session::Grant;
+use engine::session::LockWaitEnd;
 use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, StepEnd, Waits};
 use engine::session::timer::{Timer, is_due};
 use engine::session::{AckWait, Blocked, Copies, Recheck};
-use engine::session::{AfterOffload, Departures, Executed, OffloadResult, Parked, Suspension};
+use engine::session::{AfterOffload, SessionEndWait, ExecutedCommand, OffloadResult, Parked, Suspension};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
@@ -70,8 +70,8 @@ impl Waits for Connection {
         let Parked { acquisition, mut round, began_us, .. } = *parked;
         round.began_us = Some(began_us);
         let grant = match with {
-            Resumption::Granted => Grant::Locks(acquisition, round),
-            Resumption::Busy => Grant::Busy,
+            Resumption::Granted => LockWaitEnd::Locks(acquisition, round),
+            Resumption::Busy => LockWaitEnd::Busy,
         };
         self.run_granted(cx, grant)
     }
@@ -83,7 +83,7 @@ impl Waits for Connection {
                 self.await_offload(cx, receiver, Suspension::ResumableOffload)
             }
             Suspension::Steps(steps) => self.take_step(cx, steps),
-            Suspension::Departures(departures) => self.await_departures(cx, departures),
+            Suspension::SessionEndWait(departures) => self.await_departures(cx, departures),
             suspension => unreachable!("{:?} is no wait for a result", suspension.wait()),
         }
     }
@@ -119,7 +119,7 @@ impl Waits for Connection {
         let needs_file = matches!(ack_wait.awaited, Copies::Synced { here: true, .. });
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
-        if needs_file && server.aof.phase() == Phase::Off {
+        if needs_file && server.aof.phase() == AofState::Off {
             server.refuse(&waitaof::NO_FILE, &mut reply);
             blocked.ran.failed = true;
         } else {
@@ -257,7 +257,7 @@ impl Waits for Connection {
             | Suspension::Offload(_)
             | Suspension::ResumableOffload(_)
             | Suspension::Steps(_)
-            | Suspension::Departures(_) => (true, false),
+            | Suspension::SessionEndWait(_) => (true, false),
         };
         client.set_flag(client_flags::WORKING, works);
         client.set_flag(client_flags::PAUSED, is_paused);
@@ -403,7 +403,7 @@ impl Connection {
     fn await_departures(
         &mut self,
         cx: &mut TaskContext<'_>,
-        departures: Box<Departures>,
+        departures: Box<SessionEndWait>,
     ) -> StepEnd {
         let server = self.worker.server;
         let now_us = server.keyspace.clock().monotonic_us();
@@ -411,10 +411,10 @@ impl Connection {
         if server.clients.poll_departures(&departures.ids, cx.waker()).is_pending()
             && !is_due(&mut self.timer, cx, now_us, departures.until_us)
         {
-            self.suspension = Suspension::Departures(departures);
+            self.suspension = Suspension::SessionEndWait(departures);
             return StepEnd::Wait;
         }
-        let Departures { began_us, mut done, .. } = *departures;
+        let SessionEndWait { began_us, mut done, .. } = *departures;
         done.ran.micros = u64::try_from(now_us - began_us).unwrap_or(0);
         self.pass_on_result(done);
         StepEnd::Again
@@ -446,7 +446,7 @@ impl Connection {
         }
     }
 
-    fn charge(&mut self, ran: &mut Executed, reply_bytes: u64) {
+    fn charge(&mut self, ran: &mut ExecutedCommand, reply_bytes: u64) {
         let worker = &*self.worker;
         if let Some(program) = &mut ran.program {
             program.detach(&mut self.session);
@@ -464,7 +464,7 @@ impl Connection {
 
     /// Passes on what somebody else's transaction gave.
     fn pass_on_served(&mut self, served: Served) {
-        self.session.note_seen(served.seen);
+        self.session.note_reply_lsn(served.seen);
         if let Suspension::Blocked(blocked) = &mut self.suspension {
             self.session.note_reply(blocked.ran.entry, served.seen);
             blocked.ran.failed = served.answer == ServedWith::Error;
@@ -492,7 +492,7 @@ impl Connection {
     /// it, and the wait, are not in it.
     fn end_wait(&mut self, reply: Output) {
         let Some(Blocked { ran, .. }) = self.blocked() else { return };
-        let Executed { entry, args, micros, failed, .. } = ran;
+        let ExecutedCommand { entry, args, micros, failed, .. } = ran;
         let (worker, args, micros) = (&*self.worker, args.as_args(), *micros);
         let reply_bytes = reply.len() as u64 + reply.bytes_to_come();
         let execution = Execution { entry, args, micros, reply_bytes };

@@ -36,7 +36,7 @@ const BUDGET_SHARE: u64 = 4;
 const BUDGET_LEAST: u64 = 16 << 20;
 
 /// A client that has not logged in yet may have so much wait, as in Redis.
-const STRANGER_MOST: usize = 1 << 20;
+const UNAUTHENTICATED_MOST: usize = 1 << 20;
 
 impl Connection {
     /// Takes a piece of what has come.
@@ -87,7 +87,7 @@ impl Connection {
             | Suspension::Offload(_)
             | Suspension::ResumableOffload(_)
             | Suspension::Steps(_)
-            | Suspension::Departures(_) => INPUT_MOST,
+            | Suspension::SessionEndWait(_) => INPUT_MOST,
             // Some clients read nothing before they have sent all; of the others one may be gone.
             Suspension::None | Suspension::Pause | Suspension::Blocked(_) => usize::MAX,
         }
@@ -169,7 +169,7 @@ impl Connection {
         let server = self.worker.server;
         let mut bound = server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
         if !self.session.is_authenticated() {
-            bound = bound.min(STRANGER_MOST);
+            bound = bound.min(UNAUTHENTICATED_MOST);
         }
         match server.memory.budget.configured() {
             0 => bound,

@@ -18,7 +18,7 @@ use config::settings::{
 use engine::runtime::replace_file;
 
 use super::{
-    Entrance, Protocol, Wanted, addresses, bind_all, is_unavailable, open_unix, start_accepting,
+    ListenerKind, Protocol, RequestedSocket, addresses, bind_all, is_unavailable, open_unix, start_accepting,
 };
 use crate::net::network::Network;
 use crate::net::udp;
@@ -34,10 +34,10 @@ pub(super) fn open(server: &'static Network) -> Result<Vec<String>, String> {
         server.memcached.details.delimit_by(*delimiter);
     }
     // Below zero is any port.
-    let entrance =
-        Entrance { protocol: Protocol::Memcached, is_encrypted: config.get(MEMCACHED_TLS) };
+    let kind =
+        ListenerKind { protocol: Protocol::Memcached, is_encrypted: config.get(MEMCACHED_TLS) };
     let binds = config.get(BIND);
-    let wanted = |port: i32| addresses(&binds, u16::try_from(port).unwrap_or(0), entrance);
+    let wanted = |port: i32| addresses(&binds, u16::try_from(port).unwrap_or(0), kind);
     let (port, udp_port) = (config.get(MEMCACHED_PORT), config.get(MEMCACHED_UDP_PORT));
     let mut opened = Vec::new();
     if port != 0 {
@@ -48,7 +48,7 @@ pub(super) fn open(server: &'static Network) -> Result<Vec<String>, String> {
         }
     }
     if udp_port != 0 {
-        for Wanted { address, optional, .. } in wanted(udp_port)? {
+        for RequestedSocket { address, optional, .. } in wanted(udp_port)? {
             match udp::listen(server, address) {
                 Ok((address, descriptor)) => {
                     opened.push((ListenerAddress::Udp(address), descriptor));

@@ -12,7 +12,7 @@ use engine::runtime::log::{log_notice, log_warning};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
-    Bound, Entrance, ListenerTask, Order, Ports, Wanted, bind_all, start_accepting, wanted_by_redis,
+    BoundSocket, ListenerKind, ListenerTask, ListenerOrder, Ports, RequestedSocket, bind_all, start_accepting, wanted_by_redis,
 };
 use crate::net::network::Network;
 
@@ -23,19 +23,19 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct TcpListeners {
     configured: Ports,
     pub(super) listening: Vec<ListenerTask>,
-    reserved: Option<Reserved>,
+    reserved: Option<ReservedSockets>,
     /// What was closed for something else, and could not be opened again yet.
-    lost: Vec<Wanted>,
+    lost: Vec<RequestedSocket>,
 }
 
 /// What stands ready to be listened on.
-struct Reserved {
+struct ReservedSockets {
     configured: Ports,
-    bound: Vec<Bound>,
+    bound: Vec<BoundSocket>,
     /// What goes if it is finished so, and is still there.
-    leaving: Vec<(SocketAddr, Entrance)>,
+    leaving: Vec<(SocketAddr, ListenerKind)>,
     /// What had to be closed first.
-    closed: Vec<Wanted>,
+    closed: Vec<RequestedSocket>,
 }
 
 impl TcpListeners {
@@ -50,7 +50,7 @@ impl TcpListeners {
     }
 
     fn plain_port(&self) -> Option<u16> {
-        let plain = self.listening.iter().find(|it| !it.entrance.is_encrypted);
+        let plain = self.listening.iter().find(|it| !it.kind.is_encrypted);
         plain.map(|it| it.address.port())
     }
 
@@ -62,7 +62,7 @@ impl TcpListeners {
     pub(super) async fn run(
         mut self,
         server: &'static Network,
-        mut orders: UnboundedReceiver<Order>,
+        mut orders: UnboundedReceiver<ListenerOrder>,
     ) {
         loop {
             let order = match self.lost.is_empty() {
@@ -78,12 +78,12 @@ impl TcpListeners {
             // A caller that asked and is gone needs no answer.
             match order {
                 None => return,
-                Some(Order::Reserve { ports, binds, answer }) => {
+                Some(ListenerOrder::Reserve { ports, binds, answer }) => {
                     let reserved = self.reserve(server, ports, &binds).await;
                     let reserved = reserved.map_err(|why| log_warning!(server.log, "{why}"));
                     let _ = answer.send(reserved);
                 }
-                Some(Order::Finish { keeps, answer }) => {
+                Some(ListenerOrder::Finish { keeps, answer }) => {
                     self.finish(server, keeps).await;
                     let _ = answer.send(());
                 }
@@ -106,18 +106,18 @@ impl TcpListeners {
             (port, _) => Some(port),
         };
         let mut wanted = wanted_by_redis(binds, plain, configured.encrypted)?;
-        let is_wanted = |there: &(SocketAddr, Entrance)| {
-            wanted.iter().any(|it| (it.address, it.entrance) == *there)
+        let is_wanted = |there: &(SocketAddr, ListenerKind)| {
+            wanted.iter().any(|it| (it.address, it.kind) == *there)
         };
-        let there = self.listening.iter().map(|it| (it.address, it.entrance));
+        let there = self.listening.iter().map(|it| (it.address, it.kind));
         let (_, mut leaving): (Vec<_>, Vec<_>) = there.partition(is_wanted);
-        let is_new = |it: &Wanted| {
-            let mut there = self.listening.iter().map(|it| (it.address, it.entrance));
-            there.all(|there| there != (it.address, it.entrance))
+        let is_new = |it: &RequestedSocket| {
+            let mut there = self.listening.iter().map(|it| (it.address, it.kind));
+            there.all(|there| there != (it.address, it.kind))
         };
         wanted.retain(is_new);
         // All of an address' ports and one of them exclude each other.
-        let is_rival = |(address, _): &mut (SocketAddr, Entrance)| {
+        let is_rival = |(address, _): &mut (SocketAddr, ListenerKind)| {
             wanted.iter().any(|it| it.address.port() == address.port())
         };
         let mut closed = Vec::new();
@@ -130,7 +130,7 @@ impl TcpListeners {
         };
         match bound {
             Ok(bound) => {
-                self.reserved = Some(Reserved { configured, bound, leaving, closed });
+                self.reserved = Some(ReservedSockets { configured, bound, leaving, closed });
                 Ok(())
             }
             Err((why, _)) => {
@@ -142,7 +142,7 @@ impl TcpListeners {
 
     /// Listens on what was reserved and no longer on what is leaving, or on what there was.
     async fn finish(&mut self, server: &'static Network, keeps: bool) {
-        let Some(Reserved { configured, bound, leaving, closed }) = self.reserved.take() else {
+        let Some(ReservedSockets { configured, bound, leaving, closed }) = self.reserved.take() else {
             return;
         };
         if !keeps {
@@ -157,18 +157,18 @@ impl TcpListeners {
     }
 
     /// Closes some; what they were.
-    async fn close(&mut self, leaving: Vec<(SocketAddr, Entrance)>) -> Vec<Wanted> {
-        let closes = |it: &mut ListenerTask| leaving.contains(&(it.address, it.entrance));
+    async fn close(&mut self, leaving: Vec<(SocketAddr, ListenerKind)>) -> Vec<RequestedSocket> {
+        let closes = |it: &mut ListenerTask| leaving.contains(&(it.address, it.kind));
         for ListenerTask { task, .. } in self.listening.extract_if(.., closes).collect::<Vec<_>>() {
             task.abort();
             // The task ends by being aborted, which is told as an error; now its socket is closed.
             let _ = task.await;
         }
-        let wanted = |(address, entrance)| Wanted { address, entrance, optional: false };
+        let wanted = |(address, kind)| RequestedSocket { address, kind, optional: false };
         leaving.into_iter().map(wanted).collect()
     }
 
-    fn reopen(&mut self, server: &'static Network, closed: Vec<Wanted>) {
+    fn reopen(&mut self, server: &'static Network, closed: Vec<RequestedSocket>) {
         for wanted in closed {
             match bind_all(server, &[wanted]) {
                 Ok(bound) => {

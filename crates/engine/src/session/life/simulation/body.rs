@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Waker};
 use keyspace::{Refusal, Waiter};
 
 use super::super::{
-    Body, Disconnected, EventEnd, Incoming, Outgoing, ReadOutcome, Resumption, SessionStatus,
-    StepEnd, Wait, Waits,
+    Disconnected, EventEnd, Incoming, Outgoing, ReadOutcome, Resumption, SessionHost,
+    SessionStatus, StepEnd, Wait, Waits,
 };
 use super::world::{
     DENIED, Id, Kind, Rights, SimulatedVerdict, Slot, World, abandon, give_up, is_unblocked,
@@ -302,7 +302,7 @@ impl Model {
     }
 }
 
-impl Body for Model {
+impl SessionHost for Model {
     fn status(&self) -> SessionStatus {
         SessionStatus {
             wait: self.wait(),

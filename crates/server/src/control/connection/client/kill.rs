@@ -11,12 +11,12 @@ use commands::arguments::{integer, is};
 use commands::declare::{Command, Spec, at_least};
 use engine::clients::client_id::ClientId;
 use engine::clients::registry::{Client, Signal, client_flags};
-use engine::journal::Seen;
+use engine::journal::ReplyLsn;
 use engine::runtime::failpoint;
 use engine::session;
 use engine::session::client_info::address;
 use engine::session::timer::after;
-use engine::session::{AfterOffload, Departures, Executed, OffloadResult, Suspension};
+use engine::session::{AfterOffload, SessionEndWait, ExecutedCommand, OffloadResult, Suspension};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
@@ -139,10 +139,10 @@ fn await_disconnects(
     let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
-    let ran = Executed::begun(entry, args);
-    let done = OffloadResult { output, seen: Seen::default(), ran, then: AfterOffload::Nothing };
+    let ran = ExecutedCommand::begun(entry, args);
+    let done = OffloadResult { output, seen: ReplyLsn::default(), ran, then: AfterOffload::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
-    Ok(Suspension::Departures(Box::new(Departures::new(
+    Ok(Suspension::SessionEndWait(Box::new(SessionEndWait::new(
         ids,
         (began_us, after(began_us, PATIENCE)),
         done,

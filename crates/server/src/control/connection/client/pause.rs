@@ -4,7 +4,7 @@
 //! way is over.
 
 use base::time::UnixMillis;
-use commands::Plan;
+use commands::LockPlan;
 use commands::arguments::is;
 use commands::declare::{Command, Spec, at_least, exactly};
 use engine::runtime::background;
@@ -26,7 +26,7 @@ pub(super) const PAUSE: ControlCommand = Command {
         complexity: "O(1)",
         arity: at_least(3),
         // Within a unit, which must be alone; else others are waited for.
-        plan: Plan::World,
+        plan: LockPlan::World,
         history: &[("6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option.")],
         ..OF_OTHERS
     },

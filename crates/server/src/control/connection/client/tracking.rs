@@ -9,7 +9,7 @@ use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use engine::clients::client_id::ClientId;
 use engine::clients::registry::client_flags;
-use engine::observe::tracking::{Tracked, TrackingMode, TrackingOptions};
+use engine::observe::tracking::{TrackingRegistration, TrackingMode, TrackingOptions};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -73,7 +73,7 @@ fn tracking(
             if options.mode != TrackingMode::OptIn && options.mode != TrackingMode::OptOut {
                 session.set_caching(false);
             }
-            session.track(Box::new(Tracked::begin(
+            session.track(Box::new(TrackingRegistration::begin(
                 &server.pushes.tracking,
                 server.keyspace,
                 &session.client,

@@ -17,7 +17,7 @@ mod reload;
 mod switches;
 
 use commands::arguments::is;
-use commands::declare::{Command, Flags, Group, Plan, Role, Spec, at_least};
+use commands::declare::{Command, Flags, Group, LockPlan, Role, Spec, at_least};
 use engine::runtime::background::visiting;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
@@ -40,7 +40,7 @@ pub(super) const DEBUG: ControlCommand = Command {
             .and(Flags::LOADING)
             .and(Flags::STALE)
             .and(Flags::PROTECTED),
-        plan: Plan::OfWords(&WORDS_OF_KEYS),
+        plan: LockPlan::OfWords(&WORDS_OF_KEYS),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -12,7 +12,7 @@ use commands::arguments::is;
 use durability::aof::{self, AofFiles};
 use durability::claims::snapshot_file;
 use durability::loading::{self, OnDuplicate, snapshot};
-use durability::save::{SaveMode, Unsaved};
+use durability::save::{SaveMode, SaveFailure};
 use engine::limits::loading::LOADING;
 use engine::runtime::background;
 use engine::runtime::log::{log_notice, log_warning};
@@ -135,8 +135,8 @@ impl Reloading {
         if self.saves {
             let held = server.saves.hold_world(server, SaveMode::Reloading, world);
             return held.map_err(|why| match why {
-                Unsaved::Uncut(why) => refusal_without_cut(why),
-                Unsaved::Failed => NOT_SAVED,
+                SaveFailure::CutFailure(why) => refusal_without_cut(why),
+                SaveFailure::Failed => NOT_SAVED,
             });
         }
         background::wait_for_client(server.keyspace, world)?;

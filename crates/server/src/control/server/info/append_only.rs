@@ -2,21 +2,21 @@
 //!
 //! Invariant: sizes are told only where there is such a file, as in Redis.
 
-use durability::aof::{Phase, RewriteStatus};
+use durability::aof::{AofState, RewriteStatus};
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
 /// What tells of processes that are not forked here.
 const NONE: &[&str] =
     &["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"];
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let now_us = server.keyspace.clock().monotonic_us();
     let aof = &server.aof;
     let (phase, told) = aof.status(now_us);
     let RewriteStatus { is_underway, is_scheduled, count, failures, .. } = told;
-    let is_on = phase != Phase::Off;
+    let is_on = phase != AofState::Off;
     let status = |has_failed: bool| if has_failed { "err" } else { "ok" };
     report.field("aof_enabled", u8::from(is_on));
     report.field("aof_rewrite_in_progress", u8::from(is_underway));

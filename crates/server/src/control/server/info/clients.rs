@@ -10,10 +10,10 @@ use config::settings::MAXCLIENTS;
 use engine::clients::registry::{Client, client_flags};
 use engine::session;
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let clients = server.clients.all();
     let most = |figure: fn(&Client) -> u64| clients.iter().map(|client| figure(client)).max();
     let waits = |client: &&Arc<Client>| {

@@ -2,11 +2,11 @@
 //!
 //! Invariant: figures of moves are this node's own, since its start; what is no node has none.
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::cluster::{MoveDirection, MoveState, StepState};
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     report.field("cluster_enabled", u8::from(server.cluster.is_on()));
     if !server.cluster.is_on() {
         return;

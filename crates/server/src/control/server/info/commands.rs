@@ -11,10 +11,10 @@ use engine::observe::stats::{CallStats, bucket_limit};
 use engine::shared::Shared;
 use engine::table::command_table::CommandEntry;
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
-pub(super) fn write_calls(server: &Server, report: &mut Report) {
+pub(super) fn write_calls(server: &Server, report: &mut InfoText) {
     for (entry, entry_stats) in called(server) {
         let CallStats { calls, micros, rejected, failed, .. } = entry_stats;
         let mean = micros as f64 / calls.max(1) as f64;
@@ -28,7 +28,7 @@ pub(super) fn write_calls(server: &Server, report: &mut Report) {
     }
 }
 
-pub(super) fn write_latencies(server: &Server, report: &mut Report) {
+pub(super) fn write_latencies(server: &Server, report: &mut InfoText) {
     if !server.config.get(LATENCY_TRACKING) {
         return;
     }

@@ -6,10 +6,10 @@ use std::fmt::{self, Display, Formatter};
 
 use keyspace::Kind;
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let keyspace = server.keyspace;
     for database in 0..keyspace.database_count() {
         let keys = keyspace.len(database);
@@ -27,7 +27,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     }
 }
 
-pub(super) fn write_sizes(server: &Server, report: &mut Report) {
+pub(super) fn write_sizes(server: &Server, report: &mut InfoText) {
     let keyspace = server.keyspace;
     for database in (0..keyspace.database_count()).filter(|&it| keyspace.len(it) > 0) {
         for (kind, counts) in keyspace.sizes(database).by_kind() {

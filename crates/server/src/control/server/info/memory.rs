@@ -5,13 +5,13 @@
 use engine::limits::log_buffers;
 use engine::runtime::system_memory::{human, of_machine};
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::control::server::memory::stats::{MemoryStats, ratio};
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let stats = MemoryStats::of(server);
-    let sized = |report: &mut Report, name: &str, bytes: usize| {
+    let sized = |report: &mut InfoText, name: &str, bytes: usize| {
         report.field(name, bytes);
         report.field(&format!("{name}_human"), human(bytes as u64));
     };
@@ -79,7 +79,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("active_defrag_running", server.memory.defrag.effort());
 }
 
-fn write_fragmentation(stats: &MemoryStats, report: &mut Report) {
+fn write_fragmentation(stats: &MemoryStats, report: &mut InfoText) {
     let MemoryStats { used, active, resident, anonymous, .. } = *stats;
     let mut compare = |ratio_name: &str, bytes_name: &str, larger: usize, smaller: usize| {
         report.ratio(ratio_name, ratio(larger, smaller));

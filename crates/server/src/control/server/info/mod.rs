@@ -29,7 +29,7 @@ use proto::{Args, Reply};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
 
-use report::Report;
+use report::InfoText;
 
 pub(crate) use commands::{baselines, called};
 
@@ -57,7 +57,7 @@ struct Section {
     title: &'static str,
     /// Whether INFO has the section without being asked for it.
     default: bool,
-    write: fn(&Server, &mut Report),
+    write: fn(&Server, &mut InfoText),
 }
 
 /// The section that needs a look at the keys themselves.
@@ -99,7 +99,7 @@ pub(crate) fn text(
     asked: Args<'_>,
     is_present: impl Fn(&str) -> bool,
 ) -> String {
-    let mut report = Report::default();
+    let mut report = InfoText::default();
     let has_accounts = context.server.gates.quotas.is_accounting_on();
     let present = SECTIONS
         .iter()
@@ -127,7 +127,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, impl Fn(&Server) -> S
     SECTIONS.iter().map(|section| {
         let tell = |server: &Server| {
             let mean_ttls = vec![0; server.keyspace.database_count()];
-            let mut report = Report { mean_ttls, ..Report::default() };
+            let mut report = InfoText { mean_ttls, ..InfoText::default() };
             (section.write)(server, &mut report);
             report.text
         };

@@ -5,10 +5,10 @@
 use durability::save::SaveStatus;
 
 use super::append_only;
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let status = server.saves.status(server);
     let (done, total) = status.progress;
     report.field("loading", u8::from(server.gates.loading.is_on()));
@@ -33,7 +33,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     }
 }
 
-fn write_saves(status: &SaveStatus, report: &mut Report) {
+fn write_saves(status: &SaveStatus, report: &mut InfoText) {
     report.field("rdb_changes_since_last_save", status.unsaved);
     report.field("rdb_bgsave_in_progress", u8::from(status.current_seconds.is_some()));
     report.field("rdb_last_save_time", status.last_save);

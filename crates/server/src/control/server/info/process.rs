@@ -7,10 +7,10 @@ use std::time::Duration;
 use base::CpuTime;
 use engine::runtime::main_thread;
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
-pub(super) fn write_cpu(_: &Server, report: &mut Report) {
+pub(super) fn write_cpu(_: &Server, report: &mut InfoText) {
     let mut seconds = |name: &str, time: Duration| {
         report.field(name, format_args!("{:.6}", time.as_secs_f64()));
     };

@@ -4,10 +4,10 @@
 
 use engine::limits::quotas::{Account, Usage};
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let quotas = &server.gates.quotas;
     if !quotas.is_accounting_on() {
         return;
@@ -39,7 +39,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     }
 }
 
-fn write_database(server: &Server, report: &mut Report, database: usize, account: &Account) {
+fn write_database(server: &Server, report: &mut InfoText, database: usize, account: &Account) {
     let [requests, bytes_in, bytes_out, micros] = account.usage();
     let (rejected, max) = (account.rejected(), account.memory_max());
     let memory = server.keyspace.database_memory(database);

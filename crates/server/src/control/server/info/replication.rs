@@ -5,11 +5,11 @@
 use config::settings::{REPLICA_ANNOUNCED, REPLICA_PRIORITY, REPLICA_READ_ONLY};
 use replication::replica::LinkState;
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::links::LinkStatus;
 use crate::server::Server;
 
-pub(super) fn write_replication(server: &Server, report: &mut Report) {
+pub(super) fn write_replication(server: &Server, report: &mut InfoText) {
     let state = server.links.report(server);
     match &state.link {
         None => report.field("role", "master"),
@@ -35,7 +35,7 @@ pub(super) fn write_replication(server: &Server, report: &mut Report) {
     report.field("repl_backlog_histlen", len);
 }
 
-fn write_link(server: &Server, link: &LinkStatus, report: &mut Report) {
+fn write_link(server: &Server, link: &LinkStatus, report: &mut InfoText) {
     let is_up = link.state == LinkState::Connected;
     report.field("role", "slave");
     report.field("master_host", &link.host);

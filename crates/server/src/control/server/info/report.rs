@@ -6,13 +6,13 @@ use std::fmt::{Display, Write};
 
 /// The text as it grows.
 #[derive(Default)]
-pub(super) struct Report {
+pub(super) struct InfoText {
     pub(super) text: String,
     /// By database, in milliseconds; only for the section of the keyspace.
     pub(super) mean_ttls: Vec<i64>,
 }
 
-impl Report {
+impl InfoText {
     /// A line of the form `name:value`.
     pub(super) fn field(&mut self, name: &str, value: impl Display) {
         // INFO is asked for often: a format within a format takes twice as long.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use config::settings::HZ;
 use engine::runtime::version::{self, APUS_VERSION};
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
 /// Bits of the clock that ages keys.
@@ -24,7 +24,7 @@ static EXECUTABLE: LazyLock<String> = LazyLock::new(|| {
     std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default()
 });
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let now_us = server.keyspace.clock().now_us();
     let seconds = now_us / 1_000_000;
     let uptime = (now_us / 1000 - server.identity.started).max(0) / 1000;
@@ -68,7 +68,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     write_listeners(report, &shown(b"bind"), port, &shown(b"unixsocket"));
 }
 
-fn write_listeners(report: &mut Report, bind: &str, port: u16, socket: &str) {
+fn write_listeners(report: &mut InfoText, bind: &str, port: u16, socket: &str) {
     let mut number = 0;
     let mut listener = |value: String| {
         report.field(&format!("listener{number}"), value);

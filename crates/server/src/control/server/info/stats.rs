@@ -11,11 +11,11 @@ use engine::observe::rates::Rates;
 use engine::observe::tracking::TrackingStats;
 use engine::runtime::counters::Totals;
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::cluster::MoveDirection;
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (stats, rates) = (&server.observed.stats, server.observed.rates.now());
     let totals = Totals::of(server.threads.all_worker_counters());
@@ -86,7 +86,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
 }
 
 /// The event loops of all workers together.
-fn write_loops(server: &Server, rates: &Rates, totals: &Totals, report: &mut Report) {
+fn write_loops(server: &Server, rates: &Rates, totals: &Totals, report: &mut InfoText) {
     let turns = server.threads.loops.turns();
     report.field("eventloop_cycles", turns.cycles);
     report.field("eventloop_duration_sum", turns.micros);
@@ -96,7 +96,7 @@ fn write_loops(server: &Server, rates: &Rates, totals: &Totals, report: &mut Rep
 }
 
 /// What the rules of users denied, by the kind of denial.
-fn write_denials(server: &Server, report: &mut Report) {
+fn write_denials(server: &Server, report: &mut InfoText) {
     for (name, reason) in [
         ("acl_access_denied_auth", Reason::Auth),
         ("acl_access_denied_cmd", Reason::Command),
@@ -108,14 +108,14 @@ fn write_denials(server: &Server, report: &mut Report) {
     }
 }
 
-fn write_rates(rates: &Rates, report: &mut Report) {
+fn write_rates(rates: &Rates, report: &mut InfoText) {
     report.ratio("instantaneous_input_kbps", rates.net_in / 1024.0);
     report.ratio("instantaneous_output_kbps", rates.net_out / 1024.0);
     report.ratio("instantaneous_input_repl_kbps", rates.replication_in / 1024.0);
     report.ratio("instantaneous_output_repl_kbps", rates.replication_out / 1024.0);
 }
 
-fn write_keys(server: &Server, report: &mut Report) {
+fn write_keys(server: &Server, report: &mut InfoText) {
     let counters = server.keyspace.counters();
     report.field("expired_keys", counters.total(Count::Expired));
     report.ratio("expired_stale_perc", 0.0);
@@ -134,7 +134,7 @@ fn write_keys(server: &Server, report: &mut Report) {
 }
 
 /// Each key is one block, or a block and a tree that stays where it is.
-fn write_compaction(server: &Server, report: &mut Report) {
+fn write_compaction(server: &Server, report: &mut InfoText) {
     let counters = server.keyspace.counters();
     let (moved, kept) = (counters.total(Count::Moved), counters.total(Count::Kept));
     report.fields(&["active_defrag_hits", "active_defrag_key_hits"], moved);
@@ -145,7 +145,7 @@ fn write_compaction(server: &Server, report: &mut Report) {
     report.field("current_active_defrag_time", at_present);
 }
 
-pub(super) fn write_errors(server: &Server, report: &mut Report) {
+pub(super) fn write_errors(server: &Server, report: &mut InfoText) {
     for (prefix, count) in server.observed.stats.errors() {
         report.field(&format!("errorstat_{prefix}"), format_args!("count={count}"));
     }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::keyspace::{HOLD_LIMITS_US, StallSnapshot};
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
 /// Redis' own lines: our workers are what it calls I/O threads.
-pub(super) fn write_threads(server: &Server, report: &mut Report) {
+pub(super) fn write_threads(server: &Server, report: &mut InfoText) {
     for lane in 0..server.threads.worker_count() {
         let counters = server.threads.worker_counters(lane);
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -21,7 +21,7 @@ pub(super) fn write_threads(server: &Server, report: &mut Report) {
     }
 }
 
-pub(super) fn write_workers(server: &Server, report: &mut Report) {
+pub(super) fn write_workers(server: &Server, report: &mut InfoText) {
     report.field("workers", server.threads.worker_count());
     for lane in 0..server.threads.worker_count() {
         let counters = server.threads.worker_counters(lane);
@@ -49,7 +49,7 @@ pub(super) fn write_workers(server: &Server, report: &mut Report) {
     write_stalls(&server.keyspace.stall_stats().snapshot(), report);
 }
 
-fn write_stalls(stalls: &StallSnapshot, report: &mut Report) {
+fn write_stalls(stalls: &StallSnapshot, report: &mut InfoText) {
     report.field("longest_lock_hold_us", stalls.longest_hold_us);
     for (limit, count) in HOLD_LIMITS_US.iter().zip(stalls.long_holds) {
         report.field(&format!("lock_holds_from_{}_ms", limit / 1000), count);

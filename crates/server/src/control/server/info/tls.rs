@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use tls::certificate::Certificate;
 
-use super::report::Report;
+use super::report::InfoText;
 use crate::server::Server;
 
-pub(super) fn write(server: &Server, report: &mut Report) {
+pub(super) fn write(server: &Server, report: &mut InfoText) {
     let now = server.keyspace.clock().now_ms() / 1000;
     let mut certificate = |name: &str, certificate: &Certificate| {
         report.field(&format!("tls_{name}_cert_serial"), &certificate.serial);

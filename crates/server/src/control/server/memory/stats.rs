@@ -4,7 +4,7 @@
 //! the same moment as far as counters of many threads can be.
 
 use engine::clients::registry::client_flags;
-use engine::runtime::system_memory::Resident;
+use engine::runtime::system_memory::ResidentSet;
 use engine::session::client_info::bytes_of;
 use keyspace::{Keyspace, arena};
 
@@ -48,7 +48,7 @@ impl MemoryStats {
         let used = server.memory.budget.used_exactly();
         server.memory.peak.record(used, keyspace.clock().now_ms());
         let now_us = keyspace.clock().monotonic_us();
-        let Resident { all: resident, of_files } =
+        let ResidentSet { all: resident, of_files } =
             server.memory.budget.resident(now_us, used + arena::slack());
         let startup = server.memory.budget.startup();
         let tables = tables(keyspace);

@@ -13,7 +13,7 @@ use engine::session::Session;
 use keyspace::Lsn;
 use persist::storage::simulated::{Fault, SimulatedDisk};
 
-use crate::net::connection::{Moving, RawStream};
+use crate::net::connection::{MovingSession, RawStream};
 use crate::server::Server;
 use crate::start::test_server_on;
 
@@ -87,7 +87,7 @@ fn connect_as(server: &'static Server, is_memcached: bool) -> UnixStream {
     let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
     let mut session = Session::new(client, None, true);
     session.memcached = is_memcached.then(|| MemcachedState::new(server));
-    let moving = Moving::fresh(RawStream::Unix(theirs), session);
+    let moving = MovingSession::fresh(RawStream::Unix(theirs), session);
     server.worker_pool.hand_over(server, Box::new(moving));
     ours
 }

@@ -11,7 +11,7 @@ use crate::observe::pubsub::Publication;
 use crate::shared::Shared;
 
 /// A command of a unit, for the journal and for observers.
-pub(super) struct Done {
+pub(super) struct FinishedCommand {
     pub(super) effects: Effects,
     pub(super) database: usize,
     pub(super) args: OwnedArgs,
@@ -23,7 +23,7 @@ pub(super) struct Done {
 pub(super) fn announce(
     server: &Shared,
     wakes: &PendingWakes,
-    done: &[Done],
+    done: &[FinishedCommand],
     publications: &[(usize, Publication)],
 ) {
     let mut publications = publications.iter().peekable();

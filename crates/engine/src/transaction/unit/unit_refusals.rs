@@ -14,7 +14,7 @@ use crate::transaction::unit::Unit;
 
 /// Why what a script calls may be refused, as of one moment.
 #[derive(Clone, Copy)]
-pub struct Shortage {
+pub struct UnitRefusals {
     is_out_of_memory: bool,
     reasons: ActiveRefusals,
     /// The databases that have all the memory that they may have.
@@ -23,7 +23,7 @@ pub struct Shortage {
     must_obey: bool,
 }
 
-impl Shortage {
+impl UnitRefusals {
     /// As of now.
     #[inline]
     pub(crate) fn now(server: &Shared) -> Self {
@@ -74,10 +74,10 @@ impl Shortage {
 impl Unit {
     /// What is short, as of the first time that its program asks, which is as it begins.
     #[inline]
-    pub fn shortage(&mut self) -> Shortage {
+    pub fn shortage(&mut self) -> UnitRefusals {
         match self.must_obey {
-            true => Shortage::NONE,
-            false => *self.shortage.get_or_insert_with(|| Shortage::now(self.server)),
+            true => UnitRefusals::NONE,
+            false => *self.shortage.get_or_insert_with(|| UnitRefusals::now(self.server)),
         }
     }
 

@@ -10,7 +10,7 @@ use base::random::Random;
 use config::settings::{
     REPL_BACKLOG_SIZE, REPLICA_IGNORE_MAXMEMORY, REPLICA_READ_ONLY, REPLICA_SERVE_STALE_DATA,
 };
-use durability::aof::Phase;
+use durability::aof::AofState;
 use engine::journal::acks::ReplicaAck;
 use engine::journal::{StreamHistory, selection};
 use engine::limits::write_refusals::{FEW_REPLICAS, READ_ONLY};
@@ -30,7 +30,7 @@ use super::stream::ReplicationStream;
 use crate::net::network::Network;
 
 /// The state of replication.
-pub(super) struct Core {
+pub(super) struct ReplicationState {
     pub(super) primary: Primary,
     /// The link to our own primary, if we have one.
     pub(super) link: ReplicaLink,
@@ -81,7 +81,7 @@ pub(super) struct SnapshotOrder {
     pub(super) replicas: Vec<ReplicaId>,
 }
 
-impl Core {
+impl ReplicationState {
     pub(super) fn new(server: &Network) -> Self {
         let settings = settings::of_primary(&server.config);
         Self {
@@ -319,7 +319,7 @@ impl Core {
         // What a replica evicts by itself is no part of the stream, either.
         let evicts = !config.get(REPLICA_IGNORE_MAXMEMORY);
         let is_new = server.journal.set_takes_local(!is_read_only || evicts);
-        if is_new && is_replica && server.aof.phase() != Phase::Off {
+        if is_new && is_replica && server.aof.phase() != AofState::Off {
             // What was under way may have missed the log, or the order there.
             server.aof.rewrite.schedule();
         }

@@ -7,14 +7,14 @@ use keyspace::Lsn;
 
 /// Up to where the journal has what a reply shows: the reply leaves once it is safe up to there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReplyLsn {
     /// That place.
     pub lsn: Lsn,
     /// Whether the record that ends there, or one before it, is the command's own.
     pub is_own: bool,
 }
 
-impl Seen {
+impl ReplyLsn {
     /// What others wrote, at most up to there.
     pub fn of_others(lsn: Lsn) -> Self {
         Self { lsn, is_own: false }

@@ -10,7 +10,7 @@ use crate::entry::EntryRef;
 
 /// What a server must know to hold what was stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Demand {
+pub enum FeatureLevel {
     /// Nothing that is not known everywhere.
     #[default]
     Nothing,
@@ -24,7 +24,7 @@ pub enum Demand {
     Own,
 }
 
-impl Demand {
+impl FeatureLevel {
     /// All of them, rising.
     pub const ALL: [Self; 5] =
         [Self::Nothing, Self::TimedFields, Self::Producers, Self::GivenBack, Self::Own];
