@@ -235,11 +235,9 @@ fn a_password_is_asked_for_and_rights_are_told() {
     sign_in("eve", "word");
     // Each view says what is missing; none is broken.
     browser.wait_for("#state", "may not run INFO");
-    for (view, seen) in
-        [("keys", "NOPERM"), ("slow", "NOPERM"), ("clients", "NOPERM"), ("configuration", "NOPERM")]
-    {
+    for view in ["keys", "slow", "clients", "accounts", "configuration"] {
         browser.click(&format!("nav a[href='#{view}']"));
-        browser.wait_for("main", seen);
+        browser.wait_for("main", "NOPERM");
     }
     browser.click("nav a[href='#console']");
     browser.write(".console input", &format!("ping{ENTER}"));
@@ -293,13 +291,55 @@ fn hot_keys_big_keys_and_prefixes_are_shown() {
 }
 
 #[test]
+fn accounts_tell_what_was_taken_and_how_near_their_limits_are() {
+    let (server, address) = start(&["--db-quota", "3", "memory", "1mb"]);
+    let mut client = server.client();
+    // A name may have no blank, and is markup all the same.
+    let name = "<img/src=x/onerror=document.title=/harm/>";
+    for name in [name, "ada"] {
+        client.call(&["ACL", "SETUSER", name, "on", ">word", "+@all", "~*"]);
+    }
+    let ages = "31622400";
+    let rules = format!("{name} requests 10/{ages} ada requests 2/{ages}");
+    let set = client.call(&["CONFIG", "SET", "user-quota", &rules]);
+    assert_eq!(set, proto::value::Value::Simple(b"OK".into()));
+    for (name, times) in [(name, 9), ("ada", 5)] {
+        let mut client = server.client();
+        client.call(&["AUTH", name, "word"]);
+        (1..times).for_each(|_| _ = client.call(&["PING"]));
+    }
+    check(&mut client, "> SELECT 3\nOK");
+    client.call(&["SET", "half", &"v".repeat(450_000)]);
+    let browser = Browser::open(1300, 900);
+    browser.go(&format!("{address}#accounts"));
+    browser.wait_for("tr.near", name);
+    browser.wait_for("tr.near", "requests 90 % of 10 in");
+    browser.wait_for("tr.full", "ada");
+    let of_ada = browser.text("tr.full");
+    assert!(of_ada.contains("requests 100 % of 2 in"), "{of_ada}");
+    browser.write("main input", "database");
+    eventually("databases are left", || {
+        let text = browser.text("tbody");
+        text.contains("memory 4") && text.contains("% of 1.00 MB") && !text.contains("ada")
+    });
+    browser.run("document.querySelector('main input').value = ''", &[]);
+    browser.click("th:last-child button");
+    browser.wait_for("tbody tr:first-child", "ada");
+    browser.keep_picture("accounts");
+    assert_unharmed(&browser);
+    // What was refused is told, and nothing is hidden behind a limit that was taken back.
+    check(&mut client, "> CONFIG SET user-quota \"\"\nOK\n> CONFIG SET db-quota \"\"\nOK");
+    browser.wait_for("main", "Nothing is counted");
+}
+
+#[test]
 fn the_keyboard_and_a_phone_are_enough() {
     let (server, address) = start(&[]);
     server.client().call(&["SET", "a", "1"]);
     let browser = Browser::open(500, 900);
     browser.go(&address);
     browser.wait_for("h1", "Overview");
-    for (number, title) in (1..).zip([
+    for (key, title) in "1234567890-".chars().zip([
         "Overview",
         "Keys",
         "Hot keys",
@@ -307,21 +347,22 @@ fn the_keyboard_and_a_phone_are_enough() {
         "Prefixes",
         "Slow",
         "Clients",
+        "Accounts",
         "Replication",
         "Configuration",
         "Console",
     ]) {
         browser.run("document.activeElement?.blur()", &[]);
-        browser.write("body", &(number % 10).to_string());
+        browser.write("body", &key.to_string());
         browser.wait_for("h1", title);
         eventually("nothing is wider than the window", || {
             let wide = "return document.documentElement.scrollWidth - innerWidth";
             browser.run(wide, &[]).as_i64() <= Some(0)
         });
-        browser.keep_picture(&format!("phone-{number}"));
+        browser.keep_picture(&format!("phone-{title}"));
     }
     browser.run("document.activeElement?.blur()", &[]);
-    browser.write("body", "9");
+    browser.write("body", "0");
     browser.wait_for("main", "directives");
     browser.write("body", "/");
     let focused = browser.run("return document.activeElement.type", &[]);

@@ -237,6 +237,39 @@ fn commands_run_with_the_rights_of_the_user() {
     assert_eq!(ada("GET", "/api/key?name=other", "").status, 403);
 }
 
+/// Names of users are for those that may run QUOTA USERS, as with the command.
+#[test]
+fn accounts_are_told_by_halves() {
+    let (server, port) = start(&["--usage-accounting", "yes"]);
+    let mut client = server.client();
+    client.call(&[&b"ACL"[..], b"SETUSER", b"\xff", b"on", b">word", b"+get"]);
+    client.call(&[&b"AUTH"[..], b"\xff", b"word"]);
+    let mut client = server.client();
+    check(&mut client, "> ACL SETUSER ada on >word +quota|databases\nOK");
+    check(&mut client, "> ACL SETUSER bob on >word +quota|users\nOK");
+    check(&mut client, "> CONFIG SET user-quota \"ada requests 5/60\"\nOK");
+    let told = read(port, "/api/accounts");
+    let users = told["users"].as_array().expect("users");
+    let named = |name: &Value| users.iter().find(|it| it["user"] == *name).expect("its account");
+    assert_eq!(named(&json!("ada"))["limits"], json!({"requests": "5/60"}));
+    assert_eq!(named(&json!("ada"))["remaining"], json!({"requests": 5}));
+    assert_eq!(named(&json!({"base64": "/w=="}))["requests"], 1);
+    assert_eq!(told["databases"][0]["db"], 0);
+    assert_eq!(told["accounting"], true);
+    let as_user = |credentials: &str| {
+        let headers = format!("Authorization: Basic {credentials}\r\n");
+        send(port, "GET", "/api/accounts", &headers, "")
+    };
+    // ada:word, and bob:word.
+    let of_ada = as_user("YWRhOndvcmQ=").json();
+    assert!(of_ada["users"]["error"].as_str().expect("an error").starts_with("NOPERM"));
+    assert_eq!(of_ada["databases"][0]["db"], 0);
+    let of_bob = as_user("Ym9iOndvcmQ=").json();
+    assert!(of_bob["users"].is_array() && of_bob["databases"]["error"].is_string());
+    check(&mut client, "> ACL SETUSER bob -quota|users\nOK");
+    assert_eq!(as_user("Ym9iOndvcmQ=").status, 403);
+}
+
 #[test]
 fn other_sites_are_refused() {
     let (_server, port) = start(&["--http-commands", "all"]);

@@ -143,6 +143,9 @@ fn loop_often(client: &mut Client, turns: u64) {
     client.pipeline(&vec![vec!["EVAL", script, "0", &turns]; 120]);
 }
 
+/// The labels of EVAL's calls that bring and get little.
+const EVAL: &str = "{command=\"eval\",size=\"small\"}";
+
 fn metric(port: u16, name: &str) -> Option<f64> {
     let told = tests::http::send(port, "GET", "/metrics", "", "").body;
     told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
@@ -157,17 +160,20 @@ fn a_command_that_strays_from_its_best_is_told() {
     let mut client = server.client();
     tests::server::eventually("the best is learned", || {
         loop_often(&mut client, 1);
-        metric(port, "apus_command_best_p99_seconds{command=\"eval\"}").is_some()
+        metric(port, &format!("apus_command_best_p99_seconds{EVAL}")).is_some()
     });
     // However slow the machine was while that was learned, this is slower in the end.
     let mut turns = 20_000;
     tests::server::eventually("it strays", || {
         loop_often(&mut client, turns);
         turns = (turns * 2).min(50_000_000);
-        metric(port, "apus_command_latency_regressions_total{command=\"eval\"}")
+        metric(port, &format!("apus_command_latency_regressions_total{EVAL}"))
             .is_some_and(|it| it > 0.0)
     });
-    server.expect_log("Command 'eval' strays from its best: 99% of its calls took up to ");
+    server.expect_log("Command 'eval' strays from its best: 99% of its small calls took up to ");
+    let regressed = tests::http::send(port, "GET", "/api/latency", "", "").json();
+    assert_eq!(regressed["regressed"][0]["command"], "eval", "{}", regressed["regressed"]);
+    assert_eq!(client.figure("regressed_commands"), 1);
     let history = client.call(&["LATENCY", "HISTORY", "command-regression"]);
     assert!(matches!(&history, Value::Array(samples) if !samples.is_empty()), "{history:?}");
     tests::server::eventually("it is itself again", || {
@@ -185,5 +191,47 @@ fn no_command_is_compared_where_that_is_off() {
     for _ in 0..20 {
         loop_often(&mut client, 1);
     }
-    assert_eq!(metric(port, "apus_command_best_p99_seconds{command=\"eval\"}"), None);
+    assert_eq!(metric(port, &format!("apus_command_best_p99_seconds{EVAL}")), None);
+}
+
+/// What moves much is compared with its own best, so a large value makes no command stray.
+#[test]
+fn each_size_of_calls_has_a_best_of_its_own() {
+    let port = tests::server::free_port();
+    let server =
+        Server::start(&["--http-port", &port.to_string(), "--latency-baseline-window", "1"]);
+    let mut client = server.client();
+    let values = [10, 10_000, 100_000].map(|length| "v".repeat(length));
+    let of = |size: &str| format!("{{command=\"set\",size=\"{size}\"}}");
+    tests::server::eventually("each is learned", || {
+        for value in &values {
+            client.pipeline(&vec![vec!["SET", "key", value]; 120]);
+        }
+        ["small", "medium", "large"].iter().all(|size| {
+            metric(port, &format!("apus_command_best_p99_seconds{}", of(size))).is_some()
+        })
+    });
+    let calls = client.info("cmdstat_set");
+    assert!(calls.starts_with("calls="), "{calls}");
+    let histogram = metric(port, "apus_command_duration_seconds_count{command=\"set\"}");
+    let told = calls.trim_start_matches("calls=").split(',').next().and_then(|it| it.parse().ok());
+    assert_eq!(histogram, told, "the histogram is that of all sizes");
+}
+
+/// Where the system tells how long threads wait for a core, each worker's is told.
+#[test]
+fn waits_for_a_core_are_told_of_each_worker() {
+    let port = tests::server::free_port();
+    let more = ["--http-port", &port.to_string(), "--worker-threads", "2"];
+    let server = Server::start(&more);
+    let mut client = server.client();
+    if !std::path::Path::new("/proc/self/schedstat").exists() {
+        return assert!(!client.info("worker_0").contains("core_wait_us"));
+    }
+    for worker in ["worker_0", "worker_1"] {
+        tests::server::eventually("the slow clock has looked", || {
+            client.info(worker).contains(",core_wait_us=")
+        });
+    }
+    assert!(metric(port, "apus_worker_core_wait_seconds_total{worker=\"1\"}").is_some());
 }

@@ -76,6 +76,7 @@ mod databases;
 mod debug;
 mod declared_flags;
 mod delayed_logins;
+mod delete_prefix;
 mod differential;
 mod direct_scripts;
 mod dirty_counter;

@@ -132,6 +132,7 @@ fn users_and_databases_are_counted() {
     assert_eq!(integer(&account(&mut client, "USERS", "default")["rejected"]), 0);
     let info = text(&client.call(&["INFO", "quotas"]));
     assert!(info.contains("quota_users_limited:0\r\n") && info.contains("quota_db3:"), "{info}");
+    assert!(info.contains("quota_users_exhausted:0\r\n") && info.contains("exhausted=0"), "{info}");
     assert!(!info.contains("ada"), "INFO names nobody: {info}");
 }
 
@@ -163,6 +164,8 @@ fn a_user_has_so_many_requests_on_all_connections() {
     let (one, other) =
         (passes(&mut first, 6, &["GET", "a"]), passes(&mut second, 6, &["SET", "a", "1"]));
     assert_eq!((one, other), (6, 4));
+    let left = |account: &Row| integer(&row(&account["remaining"])["requests"]);
+    assert_eq!(left(&account(&mut server.client3(), "USERS", "ada")), 0);
     let refused = first.call(&["GET", "a"]);
     let line =
         format!("QUOTA user \"ada\" may have requests 10/{AGES} and has had them, try again later");
@@ -288,6 +291,130 @@ fn a_database_has_rates_of_its_own() {
         format!("QUOTA database 5 may have requests 4/{AGES} and has had them, try again later");
     assert_eq!(client.call(&["GET", "a"]), Value::Error(line.into_bytes()));
     assert_eq!(passes(&mut server.client3(), 20, &["GET", "a"]), 20);
+}
+
+/// What a database is booked with.
+fn booked(client: &mut Client, database: &str, limit: &str) -> i64 {
+    integer(&account(client, "DATABASES", database)[limit])
+}
+
+/// The time of all accounts of a kind together.
+fn time_of(client: &mut Client, kind: &str) -> i64 {
+    let Value::Array(rows) = client.call(&["QUOTA", kind]) else { panic!("an array") };
+    rows.iter().map(|it| integer(&row(it)["cpu-microseconds"])).sum()
+}
+
+/// Words sent one by one behind MULTI; their replies.
+fn transact(client: &mut Client, requests: &[&[&str]]) -> Vec<Value> {
+    client.call(&["MULTI"]);
+    requests.iter().map(|words| client.call(words)).collect()
+}
+
+#[test]
+fn what_is_queued_is_asked_for_in_the_database_that_select_leads_to() {
+    let server = Server::start(&[]);
+    set_quota(&server, "db-quota", &format!("5 requests 3/{AGES}"));
+    let (mut client, mut other) = (server.client3(), server.client3());
+    // SELECT counts where it leads to; nothing is torn: the third SET is refused, and so is EXEC.
+    let replies = transact(
+        &mut client,
+        &[&["SET", "a", "1"], &["SELECT", "5"], &["SET", "b", "1"], &["SET", "c", "1"]],
+    );
+    assert!(!replies.iter().any(is_refused), "{replies:?}");
+    let line =
+        format!("QUOTA database 5 may have requests 3/{AGES} and has had them, try again later");
+    assert_eq!(client.call(&["SET", "d", "1"]), Value::Error(line.into_bytes()));
+    let aborted = "(error) EXECABORT Transaction discarded because of previous errors.";
+    check(&mut client, &format!("> EXEC\n{aborted}\n> EXISTS a\n(integer) 0"));
+    assert_eq!(booked(&mut other, "5", "rejected"), 1);
+    // The way back is open, and so is all that runs elsewhere.
+    let replies = transact(&mut client, &[&["SELECT", "5"], &["SELECT", "0"], &["SET", "a", "1"]]);
+    assert!(is_refused(&replies[1]) && !is_refused(&replies[0]), "{replies:?}");
+    check(&mut client, "> DISCARD\nOK\n> SET a 1\nOK");
+    check(&mut other, "> SELECT 5\nOK\n> EXISTS b\n~ (error) QUOTA *");
+}
+
+/// A pipeline is queued at once where nothing is limited.
+#[test]
+fn a_pipeline_behind_multi_evades_no_quota() {
+    let server = Server::start(&[]);
+    set_quota(&server, "db-quota", &format!("5 requests 10/{AGES}"));
+    let mut client = server.client3();
+    let mut requests = vec![vec!["MULTI"], vec!["SELECT", "5"]];
+    requests.extend(vec![vec!["INCR", "a"]; 40]);
+    let replies = client.pipeline(&requests);
+    let queued = replies.iter().skip(2).take_while(|reply| !is_refused(reply)).count();
+    assert_eq!(queued, 9);
+    assert!(replies[11..].iter().all(is_refused), "{replies:?}");
+    check(&mut client, "> EXEC\n~ (error) EXECABORT *");
+}
+
+#[test]
+fn exec_is_booked_where_its_commands_ran() {
+    let server = Server::start(&["--usage-accounting", "yes"]);
+    let mut other = server.client3();
+    let value = "v".repeat(5000);
+    let mut client = ada(&server);
+    check(&mut client, "> SELECT 5\nOK");
+    client.call(&["SET", "big", &value]);
+    check(&mut client, "> SELECT 0\nOK");
+    let script = "redis.call('SELECT', 6) for i = 1, 20000 do redis.call('INCR', 'n') end \
+                  redis.call('SELECT', 5) return redis.call('GET', 'big')";
+    for last in ["0", "5"] {
+        other.call(&["QUOTA", "RESET"]);
+        transact(&mut client, &[&["SELECT", "5"], &["GET", "big"], &["SELECT", last], &["PING"]]);
+        client.call(&["EXEC"]);
+        let of_ada = account(&mut other, "USERS", "ada");
+        assert_eq!(integer(&of_ada["requests"]), 6);
+        let of_five = booked(&mut other, "5", "bytes-out");
+        let of_zero = integer(&of_ada["bytes-out"]) - of_five;
+        assert!((5000..5200).contains(&of_five), "{of_five}");
+        assert!((1..300).contains(&of_zero), "{of_zero}");
+        // MULTI and the SELECT that leads away, and EXEC itself.
+        let requests = if last == "0" { 4 } else { 2 };
+        assert_eq!(booked(&mut other, "5", "requests"), 6 - requests);
+    }
+    // A script within EXEC: its time is that of the database in which it counted.
+    client.call(&["SELECT", "0"]);
+    other.call(&["QUOTA", "RESET"]);
+    transact(&mut client, &[&["SELECT", "7"], &["EVAL", script, "0"]]);
+    client.call(&["EXEC"]);
+    let of_six = booked(&mut other, "6", "cpu-microseconds");
+    let (of_users, of_databases) = (time_of(&mut other, "USERS"), time_of(&mut other, "DATABASES"));
+    assert!(of_six > 0 && of_databases - of_users < of_six, "{of_databases} of {of_users}");
+    assert_eq!(booked(&mut other, "6", "requests"), 1);
+    assert!(booked(&mut other, "5", "bytes-out") >= 5000);
+}
+
+#[test]
+fn a_script_is_asked_for_and_booked_where_select_leads_it() {
+    let server = Server::start(&[]);
+    let mut other = server.client3();
+    let value = "v".repeat(5000);
+    other.call(&["SELECT", "5"]);
+    other.call(&["SET", "big", &value]);
+    other.call(&["SELECT", "0"]);
+    set_quota(&server, "db-quota", &format!("5 bytes-out 12000/{AGES}"));
+    let mut client = server.client3();
+    let reading = "redis.call('SELECT', 5) return #redis.call('GET', 'big')";
+    // Each reads five thousand bytes there, whatever it tells its client.
+    assert_eq!(passes(&mut client, 5, &["EVAL", reading, "0"]), 3);
+    assert_eq!(booked(&mut other, "5", "requests"), 3);
+    assert_eq!(booked(&mut other, "5", "rejected"), 2);
+    assert!((15_000..16_000).contains(&booked(&mut other, "5", "bytes-out")));
+    let line = format!("QUOTA database 5 may have bytes-out 12000/{AGES}");
+    let refused = client.call(&["EVAL", reading, "0"]);
+    assert!(matches!(&refused, Value::Error(said) if said.starts_with(line.as_bytes())));
+    // What has written goes to its end, and what is a part of a transaction is not torn.
+    let writing = "redis.call('SET', KEYS[1], '1') redis.call('SELECT', 5) \
+                   return redis.call('SET', 'b', '2')";
+    check(&mut client, &format!("> EVAL \"{writing}\" 1 a\nOK"));
+    check(&mut client, &format!("> MULTI\nOK\n> SET c 1\nQUEUED\n> EVAL \"{reading}\" 0\nQUEUED"));
+    check(&mut client, "> EXEC\n1) OK\n2) (integer) 5000");
+    assert!(booked(&mut other, "5", "bytes-out") >= 20_000);
+    check(&mut client, "> EXISTS a c\n(integer) 2");
+    // A script that stays is not asked for another's database.
+    check(&mut client, "> EVAL \"redis.call('SELECT', 0) return 1\" 0\n(integer) 1");
 }
 
 #[test]

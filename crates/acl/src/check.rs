@@ -2,7 +2,8 @@
 
 use proto::Args;
 
-/// What a request does with a key. Neither bit: any permission on the key will do.
+/// What a request does with a key, or with all keys that begin so. Neither of the first two bits:
+/// any permission on the key will do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyAccess(u8);
 
@@ -52,6 +53,23 @@ impl KeyAccess {
     pub const READ: KeyAccess = KeyAccess(1);
     /// To change the value.
     pub const WRITE: KeyAccess = KeyAccess(2);
+
+    const ALL_OF_PREFIX: u8 = 4;
+
+    /// The same of all keys that begin with the name.
+    #[must_use]
+    pub const fn of_all(self) -> KeyAccess {
+        KeyAccess(self.0 | Self::ALL_OF_PREFIX)
+    }
+
+    /// What is done with all keys that begin with the name, if it is with all.
+    #[must_use]
+    pub(crate) const fn all_of(self) -> Option<KeyAccess> {
+        match self.0 & Self::ALL_OF_PREFIX {
+            0 => None,
+            _ => Some(KeyAccess(self.0 & !Self::ALL_OF_PREFIX)),
+        }
+    }
 
     /// Both together.
     #[must_use]

@@ -91,6 +91,10 @@ impl Selector {
 
     /// Whether one pattern alone allows all that is needed.
     fn may_use_key(&self, key: &[u8], needs: KeyAccess) -> bool {
+        if let Some(needs) = needs.all_of() {
+            let is_of_all = |pattern: &[u8]| matches_all_of(pattern, key);
+            return self.keys.any(|it, granted| granted.covers(needs) && is_of_all(it));
+        }
         self.keys.match_any(key, |granted| granted.covers(needs))
     }
 
@@ -204,6 +208,13 @@ impl Selector {
     pub(crate) fn closes_databases(&self) -> bool {
         self.databases.is_some()
     }
+}
+
+/// Whether a pattern matches whatever begins so, as far as that is plain: the pattern is the same
+/// or a shorter beginning, with a star behind it.
+fn matches_all_of(pattern: &[u8], prefix: &[u8]) -> bool {
+    let literal = base::glob::literal_prefix(pattern);
+    prefix.starts_with(literal) && pattern[literal.len()..] == *b"*"
 }
 
 impl<V> Scope<V> {

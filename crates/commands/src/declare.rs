@@ -46,6 +46,9 @@ pub struct Spec {
     pub plan: LockPlan,
     /// Where its channels stand, for the rules of users.
     pub channels: Channels,
+    /// Where the beginning of names stands, if it changes all keys that begin so: for the rules of
+    /// users.
+    pub prefix: Option<usize>,
     /// Which databases its requests touch, for the rules of users.
     pub databases: Databases,
     /// Which of its arguments nobody but the server may see.
@@ -268,6 +271,7 @@ impl Spec {
         keys: &[],
         plan: LockPlan::Keys,
         channels: Channels::None,
+        prefix: None,
         databases: Databases::Present,
         secrets: Secrets::None,
         categories: &[],

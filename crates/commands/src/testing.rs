@@ -46,8 +46,14 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new() -> Self {
-        let keyspace =
-            Keyspace::leak(Options { databases: 16, hash_key: (1, 2), ..Options::new() });
+        Self::with_prefixes(&[])
+    }
+
+    /// One on a keyspace that has an index of these prefixes.
+    pub(crate) fn with_prefixes(prefixes: &[&str]) -> Self {
+        let prefixes = prefixes.iter().map(|prefix| prefix.as_bytes().into()).collect();
+        let (databases, hash_key) = (16, (1, 2));
+        let keyspace = Keyspace::leak(Options { databases, hash_key, prefixes, ..Options::new() });
         keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
         keyspace.settings().events.store(EventMask::MAX, Ordering::Relaxed);
         Self {

@@ -100,6 +100,7 @@ pub struct Keyspace {
     ghost_list: GhostList,
     pub(crate) big_keys: BigKeys,
     populated: PopulatedPartitions,
+    pub(crate) declared_prefixes: crate::prefix_index::DeclaredPrefixes,
     pub(crate) importing: crate::ImportingPartitions,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
@@ -240,6 +241,7 @@ impl Keyspace {
             ghost_list: GhostList::default(),
             big_keys: BigKeys::default(),
             populated: PopulatedPartitions::default(),
+            declared_prefixes: crate::prefix_index::DeclaredPrefixes::new(&options.prefixes),
             importing: crate::ImportingPartitions::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),

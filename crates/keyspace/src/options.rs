@@ -15,6 +15,8 @@ pub struct Options {
     pub clock: Clock,
     /// Whether a key's partition is its hash slot, as in a node of a cluster.
     pub by_hash_slot: bool,
+    /// The prefixes whose keys are indexed.
+    pub prefixes: Vec<Box<[u8]>>,
 }
 
 impl Options {
@@ -23,7 +25,8 @@ impl Options {
     pub fn new() -> Self {
         let mut random = base::random::Random::from_entropy();
         let hash_key = (random.next_u64(), random.next_u64());
-        Self { databases: 16, hash_key, clock: Clock::system(), by_hash_slot: false }
+        let (clock, prefixes) = (Clock::system(), Vec::new());
+        Self { databases: 16, hash_key, clock, by_hash_slot: false, prefixes }
     }
 }
 

@@ -25,13 +25,30 @@ impl Default for PopulatedPartitions {
 }
 
 impl PopulatedPartitions {
-    fn set(&self, partition: PartitionIndex, holds: bool) {
+    pub(crate) fn set(&self, partition: PartitionIndex, holds: bool) {
         let (word, bit) = (usize::from(partition) / 64, 1 << (partition % 64));
         if holds {
             self.0[word].fetch_or(bit, Ordering::Relaxed);
         } else {
             self.0[word].fetch_and(!bit, Ordering::Relaxed);
         }
+    }
+
+    /// The partitions from an index on whose bits are set.
+    pub(crate) fn from(&self, from: PartitionIndex) -> impl Iterator<Item = PartitionIndex> {
+        let words = self.0.iter().enumerate().skip(usize::from(from) / 64);
+        words.flat_map(move |(index, word)| {
+            let first = index as u16 * 64;
+            let mut bits = word.load(Ordering::Relaxed);
+            if first < from {
+                bits &= u64::MAX << (from - first);
+            }
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros() as u16)?;
+                bits &= bits - 1;
+                Some(first + bit)
+            })
+        })
     }
 }
 
@@ -76,19 +93,7 @@ impl Ranks {
 impl Keyspace {
     /// The partitions from an index on that hold a key of any database.
     pub fn populated(&self, from: PartitionIndex) -> impl Iterator<Item = PartitionIndex> {
-        let words = self.populated_bits().0.iter().enumerate().skip(usize::from(from) / 64);
-        words.flat_map(move |(index, word)| {
-            let first = index as u16 * 64;
-            let mut bits = word.load(Ordering::Relaxed);
-            if first < from {
-                bits &= u64::MAX << (from - first);
-            }
-            std::iter::from_fn(move || {
-                let bit = (bits != 0).then(|| bits.trailing_zeros() as u16)?;
-                bits &= bits - 1;
-                Some(first + bit)
-            })
-        })
+        self.populated_bits().from(from)
     }
 
     /// A partition by the number of keys that it holds, and the number of one of them, if there are

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use base::io_error_text::plain;
 use config::settings::{
-    CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET,
-    WORKER_THREADS,
+    CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, PREFIX_INDEX,
+    UNIXSOCKET, WORKER_THREADS,
 };
 use config::{Config, Profile, Startup, StartupAction};
 use crash::SecondStack;
@@ -250,11 +250,7 @@ fn begin_bus(server: &'static Server, bus: Option<BusSockets>) -> Result<(), Str
 }
 
 /// Loads what was found, and goes on as a replica where the configuration says so.
-fn load(
-    server: &'static Server,
-    runtime: &Runtime,
-    found: Option<DataFiles>,
-) -> Result<(), String> {
+fn load(server: &'static Server, runtime: &Runtime, found: Option<DataFiles>) -> Result<(), String> {
     let resume = |history| {
         let of_cluster = server.cluster_start().primary();
         server.links.resume(server, of_cluster, history);
@@ -400,7 +396,11 @@ fn make_server(
         false => config.get(DATABASES) as usize,
     };
     let clock = system_limits::choose_clock();
-    let keyspace = Keyspace::leak(Options { databases, clock, by_hash_slot, ..Options::new() });
+    let words = config.get(PREFIX_INDEX);
+    let words = words.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let prefixes = words.map(Into::into).collect();
+    let options = Options { databases, clock, by_hash_slot, prefixes, ..Options::new() };
+    let keyspace = Keyspace::leak(options);
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
     server.set_hooks();

@@ -212,6 +212,30 @@ fn one_pattern_must_allow_all_that_is_needed() {
 }
 
 #[test]
+fn all_keys_that_begin_so_must_be_allowed_by_one_pattern() {
+    for (rules, prefix, expected) in [
+        ("~*", "a", true),
+        ("%W~*", "a", true),
+        ("%R~*", "a", false),
+        ("~user:*", "user:", true),
+        ("~user:*", "user:1", true),
+        ("~user:*", "user", false),
+        ("~user:?*", "user:", false),
+        ("~user:", "user:", false),
+        ("~user:*:x", "user:", false),
+        ("~user:**", "user:", false),
+        ("~us[e]r:*", "user:", false),
+        ("%R~user:* %W~user:v*", "user:v", true),
+        ("%R~user:* %W~user:v*", "user:", false),
+    ] {
+        let users = users();
+        users.set(b"u", &[&["+set"], &*rules.split(' ').collect::<Vec<_>>()].concat()).unwrap();
+        let asked = ask(&users, &format!("set {prefix}"), &[(1, KeyAccess::WRITE.of_all())]);
+        assert_eq!(asked.is_ok(), expected, "{rules}: {prefix}");
+    }
+}
+
+#[test]
 fn all_databases_must_be_open_to_who_touches_all() {
     for (rules, expected) in [("alldbs", true), ("db=0,1", false), ("resetdbs", false)] {
         let users = users();

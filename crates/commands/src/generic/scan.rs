@@ -6,8 +6,13 @@
 //! Invariants: an element that is there from the first call of a scan to the last is returned at
 //! least once, whatever grows and shrinks meanwhile; a call gets ahead, so the cursor 0 means the
 //! end; its work is bounded by COUNT, not by the keyspace.
+//!
+//! Where a pattern begins with a declared prefix (`prefix-index`), only the keys of that are looked
+//! at. Their index goes by place in hash space, too, so a cursor means the same.
 
-use keyspace::{EntryRef, EventClass, Keyspace, PARTITIONS, PartitionIndex, Refusal, Tx};
+use keyspace::{
+    EntryRef, EventClass, Keyspace, PARTITIONS, PartitionIndex, PrefixNumber, Refusal, Tx,
+};
 use proto::{Args, Reply};
 
 use super::{KEY_COST_NS, VISIT_COST_NS, enter};
@@ -137,11 +142,15 @@ impl Cursor {
         reply.bulk_integer(packed as i64);
     }
 
-    /// Goes past partitions that hold no key of any database; `None` at the end.
-    fn skip_empty(&mut self, keyspace: &Keyspace) -> Option<PartitionIndex> {
-        let present = PartitionIndex::try_from(self.partition).ok()?;
-        let populated = keyspace.populated(present).next();
-        if populated != Some(present) {
+    /// Goes past partitions that hold no key of any database, or none that begins with a prefix;
+    /// `None` at the end.
+    fn skip_empty(
+        &mut self,
+        keyspace: &Keyspace,
+        prefix: Option<PrefixNumber>,
+    ) -> Option<PartitionIndex> {
+        let populated = keyspace.next_populated(self.partition, prefix);
+        if populated.map(usize::from) != Some(self.partition) {
             *self = Self { partition: populated.map_or(PARTITIONS, usize::from), position: 0 };
         }
         populated
@@ -179,6 +188,11 @@ struct ScanFilter<'a> {
     kind: Option<&'a [u8]>,
     /// About how many keys a call looks at.
     count: usize,
+}
+
+/// The declared prefix that all matches of a pattern begin with.
+fn prefix_of(keyspace: &Keyspace, pattern: Option<&[u8]>) -> Option<PrefixNumber> {
+    keyspace.declared_prefix(base::glob::literal_prefix(pattern?))
 }
 
 impl<'a> ScanFilter<'a> {
@@ -228,17 +242,23 @@ fn step(
     if len == 0 {
         cursor.partition = PARTITIONS;
     }
-    while let Some(partition) = cursor.skip_empty(keyspace) {
+    let prefix = prefix_of(keyspace, filter.pattern);
+    while let Some(partition) = cursor.skip_empty(keyspace, prefix) {
         if missing == 0 || visits == 0 {
             break;
         }
         enter(tx, partition)?;
-        let next = tx.walk(partition, cursor.position, missing, |entry| {
+        let wanted = missing;
+        let visit = |entry: EntryRef<'_>| {
             missing = missing.saturating_sub(1);
             if filter.admits(entry) {
                 keys.push(entry.key().into());
             }
-        });
+        };
+        let next = match prefix {
+            Some(prefix) => tx.walk_prefix(prefix, (partition, cursor.position), wanted, visit),
+            None => tx.walk(partition, cursor.position, wanted, visit),
+        };
         cursor.advance(next);
         visits -= 1;
     }
@@ -362,6 +382,35 @@ mod tests {
         assert_eq!(session.call("RM x"), "-ERR invalid cursor");
     }
 
+    /// Nothing but the index leads to few keys among many in one call.
+    #[test]
+    fn a_declared_prefix_is_found_past_all_other_keys() {
+        let mut session = Session::with_prefixes(&["user:", "user:vip:"]);
+        for number in 0..20_000 {
+            session.call(&format!("SET other:{number} x"));
+        }
+        for number in 0..30 {
+            session.call(&format!("SET user:{number} x"));
+            session.call(&format!("SET user:vip:{number} x"));
+        }
+        for (pattern, count) in
+            [("user:*", 60), ("user:vip:*", 30), ("user:vip:1?", 10), ("user:\\vip*", 30)]
+        {
+            let words = [&b"SCAN"[..], b"0", b"COUNT", b"200", b"MATCH", pattern.as_bytes()];
+            let (cursor, keys) = scan(&mut session, &words);
+            assert_eq!((&*cursor, keys.len()), (&b"0"[..], count), "{pattern}");
+        }
+        let words = [&b"SCAN"[..], b"0", b"COUNT", b"200", b"MATCH", b"other:*"];
+        assert_ne!(scan(&mut session, &words).0, b"0");
+        assert_eq!(session.call("RM 0 MATCH user:vip:* COUNT 200"), r#"["0" :30]"#);
+        assert_eq!(session.call("RM 0 MATCH user:* COUNT 200"), r#"["0" :30]"#);
+        assert_eq!(session.call("DBSIZE"), ":20000");
+        assert_eq!(session.call("SCAN 0 MATCH user:*"), r#"["0" []]"#);
+        session.call("SET user:1 x");
+        session.call("FLUSHDB");
+        assert_eq!(session.call("SCAN 0 MATCH user:*"), r#"["0" []]"#);
+    }
+
     /// Keys of few partitions, so that their tables grow and shrink much.
     fn crowded_keys(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
         let numbers = (0_u32..).map(|number| number.to_string().into_bytes());
@@ -376,12 +425,20 @@ mod tests {
 
     #[test]
     fn what_is_there_all_the_while_is_found() {
-        let mut session = Session::new();
+        let none: &[&str] = &[];
+        for (pattern, prefixes) in [("*", none), ("1*", none), ("1*", &["1", "12"][..])] {
+            survive_changes(&mut Session::with_prefixes(prefixes), pattern);
+        }
+    }
+
+    fn survive_changes(session: &mut Session, pattern: &str) {
         let keys = crowded_keys(session.keyspace(), 1500);
         for seed in 0..12 {
             let mut random = Random::from_seed(seed);
             session.call("FLUSHALL");
-            let stable: BTreeSet<&[u8]> = keys.iter().step_by(7).map(Vec::as_slice).collect();
+            let stable = keys.iter().step_by(7).map(Vec::as_slice);
+            let stable: BTreeSet<&[u8]> =
+                stable.filter(|key| base::glob::matches(pattern.as_bytes(), key, false)).collect();
             stable.iter().for_each(|key| drop(session.call_words(&[b"SET", key, b"x"])));
             let mut times_seen = BTreeMap::new();
             let (mut cursor, mut calls) = (b"0".to_vec(), 0);
@@ -402,13 +459,20 @@ mod tests {
                 }
                 session.advance(1);
                 let count = (1 + random.below(30)).to_string();
-                let words = [b"SCAN", &cursor[..], b"COUNT", count.as_bytes()];
-                let (next, found) = scan(&mut session, &words);
+                let words = [
+                    b"SCAN",
+                    &cursor[..],
+                    b"COUNT",
+                    count.as_bytes(),
+                    b"MATCH",
+                    pattern.as_bytes(),
+                ];
+                let (next, found) = scan(session, &words);
                 found.into_iter().for_each(|key| *times_seen.entry(key).or_insert(0) += 1);
                 (cursor, calls) = (next, calls + 1);
             }
             let lost = stable.iter().filter(|key| !times_seen.contains_key(**key));
-            assert_eq!(lost.count(), 0, "seed {seed}, {calls} calls");
+            assert_eq!(lost.count(), 0, "{pattern}, seed {seed}, {calls} calls");
         }
     }
 }

@@ -512,7 +512,7 @@ pub(crate) fn admits_batched(
     entry: &CommandEntry,
     (args, known): (Args<'_>, &[Location]),
 ) -> bool {
-    if lane.shared.gates.quotas.has_quotas() && quota::is_limited(lane, session) {
+    if quota::is_limited(lane, session, session.database) {
         return false;
     }
     let is_monitor = || session.client.has_flag(client_flags::MONITOR);

@@ -3,6 +3,8 @@
 //! Invariants: nothing is refused in its middle; what steers the server, logs in, or begins, guards
 //! or ends a transaction is never refused; a replica or a primary is no user with a quota.
 
+use std::sync::Arc;
+
 use acl::Database;
 use base::quote::quote;
 use commands::{Flags, LockPlan};
@@ -12,7 +14,7 @@ use keyspace::Refusal;
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::quotas::{Account, DatabasesOverQuota, Rate};
-use crate::session::{Request, Session, databases};
+use crate::session::{Request, Session, SessionAccounts, databases};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
@@ -37,7 +39,7 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
             request,
         );
         if refusal.is_some() {
-            session.with_accounts(server, |accounts| {
+            session.with_accounts(server, session.database, |accounts| {
                 if let Some(account) = accounts.database() {
                     account.note_refusal();
                 }
@@ -62,17 +64,26 @@ fn is_exempt(entry: &CommandEntry) -> bool {
     flags.has(Flags::ADMIN) || flags.has(Flags::NO_AUTH) || frames
 }
 
-/// Whether a client's requests go one by one, as something of it is limited.
-#[cold]
-pub(super) fn is_limited(lane: &Lane, session: &Session) -> bool {
-    let server = lane.shared;
-    server.gates.quotas.databases_over_quota(server.keyspace).are_there()
-        || session.with_accounts(server, |accounts| accounts.all().any(Account::is_limited))
+/// Whether a client's requests in a database go one by one, as something of it is limited.
+#[inline]
+pub(crate) fn is_limited(lane: &Lane, session: &Session, database: usize) -> bool {
+    lane.shared.gates.quotas.has_quotas() && is_of_limited_account(lane, session, database)
 }
 
+#[cold]
+fn is_of_limited_account(lane: &Lane, session: &Session, database: usize) -> bool {
+    let server = lane.shared;
+    let is_any_limited = |accounts: &SessionAccounts| accounts.all().any(Account::is_limited);
+    server.gates.quotas.databases_over_quota(server.keyspace).are_there()
+        || session.with_accounts(server, database, is_any_limited)
+}
+
+/// Asks for what comes now, where it is to run: what is queued is asked for here and, by its rates,
+/// not again.
 fn refuse_rate(lane: &Lane, session: &Session) -> Option<Refusal> {
     let (server, now_us) = (lane.shared, lane.ticked_us());
-    session.with_accounts(server, |accounts| {
+    let database = session.next_database();
+    session.with_accounts(server, database, |accounts| {
         if let Some(account) = accounts.user()
             && let Some(exhausted) = account.exhausted(now_us)
         {
@@ -81,10 +92,26 @@ fn refuse_rate(lane: &Lane, session: &Session) -> Option<Refusal> {
             return Some(rate_refusal(exhausted, &format!("user {}", quote(user.name()))));
         }
         let account = accounts.database()?;
-        let exhausted = account.exhausted(now_us)?;
+        let refusal = refuse_rate_of_database(account, database, now_us)?;
         account.note_refusal();
-        Some(rate_refusal(exhausted, &format!("database {}", session.database)))
+        Some(refusal)
     })
+}
+
+fn refuse_rate_of_database(account: &Account, database: usize, now_us: i64) -> Option<Refusal> {
+    Some(rate_refusal(account.exhausted(now_us)?, &format!("database {database}")))
+}
+
+/// Why a script may not turn to a database, if it may not, and the account that this is noted in.
+#[inline]
+pub(crate) fn refuse_select(server: &Shared, database: usize) -> Option<(Refusal, Arc<Account>)> {
+    if !server.gates.quotas.has_quotas() {
+        return None;
+    }
+    let account = server.gates.quotas.of_database(database)?;
+    let now_us = server.keyspace.clock().monotonic_us();
+    let refusal = refuse_rate_of_database(&account, database, now_us)?;
+    Some((refusal, account))
 }
 
 fn rate_refusal((limit, rate): (QuotaLimit, Rate), of: &str) -> Refusal {

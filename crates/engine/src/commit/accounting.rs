@@ -11,13 +11,14 @@ use proto::{Args, Output, OwnedArgs};
 use crate::clients::mailbox::PendingWakes;
 use crate::lane::Lane;
 use crate::limits::quotas::Usage;
+use crate::observe::call_size::CallSize;
 use crate::observe::command_log::Caller;
 use crate::observe::execution::Execution;
 use crate::observe::hot_key_sketch::SampledRequest;
 use crate::observe::monitor;
 use crate::observe::stats::row_of_applier;
 use crate::runtime::counters::add;
-use crate::session::{ExecutedCommand, Session, Step, Suspension};
+use crate::session::{BookedElsewhere, ExecutedCommand, Session, Step, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 
@@ -62,7 +63,7 @@ pub(crate) fn charge_foreign(
         feed_monitors(lane, session, session.database, entry, args);
     } else {
         let args = Args::default();
-        account(lane, session, Execution { entry, args, micros, reply_bytes });
+        account_by_extent(lane, session, extent, Execution { entry, args, micros, reply_bytes });
     }
 }
 
@@ -117,8 +118,14 @@ pub fn account_request(lane: &Lane, session: &Session, execution: Execution<'_>)
 /// Accounts for a command of a session: a request, or a part of one.
 #[inline]
 pub(crate) fn account(lane: &Lane, session: &Session, execution: Execution<'_>) {
+    account_by_extent(lane, session, execution.args.extent(), execution);
+}
+
+/// As `account`, of a command whose words take so much, which may not be there.
+#[inline]
+fn account_by_extent(lane: &Lane, session: &Session, extent: usize, execution: Execution<'_>) {
     let server = lane.shared;
-    note(server, lane.number, execution, || {
+    note(server, lane.number, extent, execution, || {
         let active_ms = session.client.live.last_active.load(Ordering::Relaxed);
         Caller { client: Some(&*session.client), time_s: active_ms / 1000 }
     });
@@ -144,12 +151,14 @@ pub(crate) fn account(lane: &Lane, session: &Session, execution: Execution<'_>) 
 fn note<'c>(
     server: &Shared,
     row: usize,
+    extent: usize,
     execution: Execution<'_>,
     caller: impl FnOnce() -> Caller<'c>,
 ) {
-    let Execution { entry, args, micros, reply_bytes } = execution;
-    server.observed.stats.called(row, entry.id, micros);
-    if server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+    let Execution { entry, micros, reply_bytes, .. } = execution;
+    let size = CallSize::of(extent as u64 + reply_bytes);
+    server.observed.stats.called(row, entry.id, size, micros);
+    if server.observed.command_log.is_remarkable(extent, micros, reply_bytes) {
         server.observed.command_log.record(&server.config, execution, caller());
     }
     if micros >= server.observed.latency.threshold_us() {
@@ -160,7 +169,7 @@ fn note<'c>(
 /// Charges the accounts of its user and its database what a request took: once for each that a
 /// client sent, whatever runs in it.
 #[inline]
-pub(crate) fn charge_accounts(
+fn charge_accounts(
     lane: &Lane,
     session: &Session,
     request_bytes: usize,
@@ -168,15 +177,62 @@ pub(crate) fn charge_accounts(
     micros: u64,
 ) {
     if lane.shared.gates.quotas.is_accounting_on() {
-        charge_accounts_now(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
+        charge_request(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
     }
 }
 
 #[cold]
-fn charge_accounts_now(lane: &Lane, session: &Session, usage: &Usage) {
+fn charge_request(lane: &Lane, session: &Session, usage: &Usage) {
+    let BookedElsewhere { began_in, reply_bytes, micros } = session.take_booked_elsewhere();
+    let [requests, bytes_in, bytes_out, cpu] = *usage;
+    let (bytes_out, cpu) = (bytes_out.saturating_sub(reply_bytes), cpu.saturating_sub(micros));
+    let rest = [requests, bytes_in, bytes_out, cpu];
+    let database = began_in.unwrap_or(session.database);
+    charge_accounts_now(lane, session, database, (usage, &rest));
+}
+
+/// Charges accounts for a request that is queued for EXEC and will run in this database: its words
+/// and what its client is told now. What the request does is a part of EXEC.
+#[inline]
+pub(crate) fn charge_queued(
+    lane: &Lane,
+    session: &Session,
+    database: usize,
+    (request_bytes, reply_bytes): (usize, usize),
+) {
+    if lane.shared.gates.quotas.is_accounting_on() {
+        let usage = [1, request_bytes as u64, reply_bytes as u64, 0];
+        charge_accounts_now(lane, session, database, (&usage, &usage));
+    }
+}
+
+/// Charges the account of a database what a part of a request took there, which itself stands in
+/// another one. The request's user is charged with the request.
+#[cold]
+pub(crate) fn charge_part(lane: &Lane, session: &Session, database: usize, usage: &Usage) {
+    session.with_accounts(lane.shared, database, |accounts| {
+        if let Some(account) = accounts.database() {
+            account.charge(lane.number, usage, lane.ticked_us());
+        }
+    });
+}
+
+/// Charges a user's account and a database's what each of them is to have.
+#[cold]
+fn charge_accounts_now(
+    lane: &Lane,
+    session: &Session,
+    database: usize,
+    (of_user, of_database): (&Usage, &Usage),
+) {
     let now_us = lane.ticked_us();
-    session.with_accounts(lane.shared, |accounts| {
-        accounts.all().for_each(|account| account.charge(lane.number, usage, now_us));
+    session.with_accounts(lane.shared, database, |accounts| {
+        if let Some(account) = accounts.user() {
+            account.charge(lane.number, of_user, now_us);
+        }
+        if let Some(account) = accounts.database() {
+            account.charge(lane.number, of_database, now_us);
+        }
     });
 }
 
@@ -221,7 +277,10 @@ pub fn account_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedC
     let AppliedCommand { lane, source, database, entry, args, micros, has_failed } = *applied;
     let (row, clock) = (row_of_applier(lane), server.keyspace.clock());
     let execution = Execution { entry, args, micros, reply_bytes: 0 };
-    note(server, row, execution, || Caller { client: None, time_s: clock.now_ms() / 1000 });
+    note(server, row, args.extent(), execution, || Caller {
+        client: None,
+        time_s: clock.now_ms() / 1000,
+    });
     if has_failed {
         server.observed.stats.failed(row, entry.id);
     }

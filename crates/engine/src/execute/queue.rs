@@ -5,18 +5,21 @@
 
 use std::sync::atomic::Ordering;
 
-use commands::Flags;
+use commands::arguments::database;
+use commands::{Flags, Role};
 use keyspace::{Location, Refusal};
 use proto::{Args, Output, Reply};
 
 use super::{Resolved, reject};
 use crate::admission::gates;
-use crate::commit::accounting::charge_accounts;
+use crate::admission::quota;
+use crate::commit::accounting::charge_queued;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::session::MultiState;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
@@ -39,10 +42,10 @@ pub(super) fn queue(
     }
     let resp = session.resp;
     if let Some(multi) = session.multi.as_deref_mut() {
-        keep(multi, args, Resolved { entry, location });
+        keep(lane.shared, multi, args, Resolved { entry, location });
         Reply::new(out, resp).raw(QUEUED);
     }
-    charge_accounts(lane, session, args.extent(), QUEUED.len() as u64, 0);
+    charge_queued(lane, session, session.next_database(), (args.extent(), QUEUED.len()));
     session.show_multi();
 }
 
@@ -69,15 +72,21 @@ pub fn queue_together<'a>(
             if flags.has(Flags::IMMEDIATE) || is_kept_from_units(flags) {
                 break;
             }
+            // Of what is limited each is asked for, and booked, by itself.
+            let there = multi.selected().unwrap_or(session.database);
+            if quota::is_limited(lane, session, there) {
+                break;
+            }
             evict::prepare(lane, || budget::room_for(flags, args));
             // Of two scripts each says for itself what it does.
             let alike = before.filter(|_| !gates::may_declare(entry));
             if !gates::admits_batched(lane, session, alike, entry, (args, location.as_slice())) {
                 break;
             }
-            keep(&mut multi, args, Resolved { entry, location });
+            keep(lane.shared, &mut multi, args, Resolved { entry, location });
             Reply::new(out, session.resp).raw(QUEUED);
-            charge_accounts(lane, session, args.extent(), QUEUED.len() as u64, 0);
+            let there = multi.selected().unwrap_or(session.database);
+            charge_queued(lane, session, there, (args.extent(), QUEUED.len()));
             (count, before) = (count + 1, Some(entry));
         }
     }
@@ -96,12 +105,17 @@ fn is_kept_from_units(flags: Flags) -> bool {
 
 /// Keeps a command that is admitted, if EXEC may run it: what will not run takes no memory.
 #[inline]
-fn keep(multi: &mut MultiState, args: Args<'_>, resolved: Resolved) {
+fn keep(server: &Shared, multi: &mut MultiState, args: Args<'_>, resolved: Resolved) {
     if multi.is_lost() {
         return;
     }
     let Resolved { entry, location } = resolved;
     if let Some(queue) = multi.queue_mut() {
+        if entry.spec.role == Role::Select
+            && let Ok(selected) = database(&args[1], server.keyspace.database_count())
+        {
+            queue.select(selected);
+        }
         // A program may meet other keys than its own.
         queue.push(entry, args, location.filter(|_| entry.has_first_key));
     }

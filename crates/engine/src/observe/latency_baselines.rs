@@ -1,5 +1,5 @@
-//! How long each command takes, against the best that it has shown: which command strays from what
-//! it could be, whatever that is.
+//! How long calls of each command and size take, against the best that they have shown: which of
+//! them strays from what it could be, whatever that is.
 //!
 //! The measure is what 99 of 100 calls take at most, over a window in which a command was called
 //! often enough. The best is the lowest of those, and is forgotten slowly, since data grow.
@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
+use super::call_size::CallSize;
 use super::stats::{CallStats, bucket_limit};
 
 /// A window has at least so many calls, so the measure is that of no single one.
@@ -30,13 +31,16 @@ const RECOVERY_FACTOR: f64 = 2.0;
 /// Which part of the way to the present the best goes in each window.
 const DECAY: f64 = 0.01;
 
+/// A command's calls of one size: the command's id, and the size.
+type CallClass = (usize, CallSize);
+
 /// What is known of all commands.
 #[derive(Default)]
 pub struct LatencyBaselines {
-    commands: Mutex<BTreeMap<usize, LatencyBaseline>>,
+    classes: Mutex<BTreeMap<CallClass, LatencyBaseline>>,
 }
 
-/// What is known of one command.
+/// What is known of one command's calls of one size.
 #[derive(Clone, Debug, Default)]
 struct LatencyBaseline {
     /// The durations that were counted when the present window began.
@@ -68,26 +72,39 @@ pub enum BaselineChange {
 }
 
 impl LatencyBaselines {
-    /// Looks at what a command's calls took by now; what became of it if that is another than
-    /// before.
-    pub fn observe(&self, command: usize, stats: &CallStats) -> Option<BaselineChange> {
-        self.commands().entry(command).or_default().observe(&stats.histogram)
+    /// Looks at what a command's calls took by now; what became of those sizes that are not as they
+    /// were before.
+    pub fn observe(
+        &self,
+        command: usize,
+        stats: &CallStats,
+    ) -> Vec<(CallSize, BaselineChange, BaselineFigures)> {
+        let mut classes = self.classes();
+        let sizes = CallSize::ALL.into_iter().zip(&stats.by_size);
+        // Most commands have calls of one size.
+        let called = sizes.filter(|(_, histogram)| histogram.iter().any(|count| *count > 0));
+        let changed = called.filter_map(|(size, histogram)| {
+            let baseline = classes.entry((command, size)).or_default();
+            let change = baseline.observe(histogram)?;
+            Some((size, change, baseline.figures))
+        });
+        changed.collect()
     }
 
-    /// The commands of which enough is known, by their ids.
-    pub fn figures(&self) -> Vec<(usize, BaselineFigures)> {
-        let commands = self.commands();
-        let learned = commands.iter().filter(|(_, baseline)| baseline.windows >= WARMUP_WINDOWS);
-        learned.map(|(command, baseline)| (*command, baseline.figures)).collect()
+    /// The commands and sizes of which enough is known, by the commands' ids.
+    pub fn figures(&self) -> Vec<(usize, CallSize, BaselineFigures)> {
+        let classes = self.classes();
+        let learned = classes.iter().filter(|(_, baseline)| baseline.windows >= WARMUP_WINDOWS);
+        learned.map(|(&(command, size), baseline)| (command, size, baseline.figures)).collect()
     }
 
-    /// What is known of a command.
-    pub fn figures_of(&self, command: usize) -> Option<BaselineFigures> {
-        self.commands().get(&command).map(|baseline| baseline.figures)
+    /// How many of them stray now.
+    pub fn regressed(&self) -> usize {
+        self.classes().values().filter(|baseline| baseline.figures.is_regressed).count()
     }
 
-    fn commands(&self) -> MutexGuard<'_, BTreeMap<usize, LatencyBaseline>> {
-        self.commands.lock().expect("no critical section here panics")
+    fn classes(&self) -> MutexGuard<'_, BTreeMap<CallClass, LatencyBaseline>> {
+        self.classes.lock().expect("no critical section here panics")
     }
 }
 

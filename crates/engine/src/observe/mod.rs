@@ -3,6 +3,7 @@
 //! Invariant: an observer changes no data and takes only the parts that it reads.
 
 pub mod big_keys;
+pub mod call_size;
 pub mod command_log;
 pub mod execution;
 pub mod hot_key_sketch;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use super::call_size::CallSize;
 use crate::runtime::counters::add;
 use crate::runtime::lanes::{APPLIER_LANE, MAX_HELPERS, MAX_WORKERS};
 
@@ -70,7 +71,8 @@ struct CommandStats {
     micros: AtomicU64,
     rejected: AtomicU64,
     failed: AtomicU64,
-    histogram: OnceLock<Box<[AtomicU64; BUCKETS]>>,
+    /// By the size of calls.
+    histograms: [OnceLock<Box<[AtomicU64; BUCKETS]>>; CallSize::ALL.len()],
 }
 
 /// The figures of one command, over all workers.
@@ -86,6 +88,8 @@ pub struct CallStats {
     pub failed: u64,
     /// How many calls fell into each bucket; see `bucket_limit`.
     pub histogram: Vec<u64>,
+    /// The same for the calls of each size, in the order of [`CallSize::ALL`].
+    pub by_size: [Vec<u64>; CallSize::ALL.len()],
 }
 
 impl Stats {
@@ -109,19 +113,25 @@ impl Stats {
 
     /// Books a call.
     #[inline]
-    pub(crate) fn called(&self, worker: usize, command: usize, micros: u64) {
-        self.called_often(worker, command, 1, micros);
+    pub(crate) fn called(&self, worker: usize, command: usize, size: CallSize, micros: u64) {
+        self.called_often(worker, (command, size), 1, micros);
     }
 
-    /// Books several calls, at least one, by the time that all of them took; each counts as having
-    /// taken the mean.
+    /// Books several calls of a size, at least one, by the time that all of them took; each counts
+    /// as having taken the mean.
     #[inline]
-    pub(crate) fn called_often(&self, worker: usize, command: usize, calls: u64, micros: u64) {
+    pub(crate) fn called_often(
+        &self,
+        worker: usize,
+        (command, size): (usize, CallSize),
+        calls: u64,
+        micros: u64,
+    ) {
         let stats = self.of(worker, command);
         add(&stats.calls, calls);
         add(&stats.micros, micros);
-        let histogram =
-            stats.histogram.get_or_init(|| Box::new([const { AtomicU64::new(0) }; BUCKETS]));
+        let histogram = stats.histograms[size as usize]
+            .get_or_init(|| Box::new([const { AtomicU64::new(0) }; BUCKETS]));
         // To divide takes as long as all the rest, and most are alone.
         let mean = if calls == 1 { micros } else { micros / calls };
         add(&histogram[bucket(mean)], calls);
@@ -184,16 +194,20 @@ impl Stats {
 
     /// The figures of a command; `None` if it was never called or refused.
     pub fn calls_of(&self, command: usize) -> Option<CallStats> {
-        let mut sum =
-            CallStats { calls: 0, micros: 0, rejected: 0, failed: 0, histogram: vec![0; BUCKETS] };
+        let (histogram, by_size) = (vec![0; BUCKETS], CallSize::ALL.map(|_| vec![0; BUCKETS]));
+        let mut sum = CallStats { calls: 0, micros: 0, rejected: 0, failed: 0, histogram, by_size };
         for stats in self.workers.iter().filter_map(OnceLock::get).map(|all| &all[command]) {
             sum.calls += stats.calls.load(Ordering::Relaxed);
             sum.micros += stats.micros.load(Ordering::Relaxed);
             sum.rejected += stats.rejected.load(Ordering::Relaxed);
             sum.failed += stats.failed.load(Ordering::Relaxed);
-            let buckets = stats.histogram.get().into_iter().flat_map(|histogram| histogram.iter());
-            for (total, bucket) in sum.histogram.iter_mut().zip(buckets) {
-                *total += bucket.load(Ordering::Relaxed);
+            for (of_size, histogram) in sum.by_size.iter_mut().zip(&stats.histograms) {
+                let buckets = histogram.get().into_iter().flat_map(|histogram| histogram.iter());
+                for (bucket, count) in buckets.enumerate() {
+                    let count = count.load(Ordering::Relaxed);
+                    of_size[bucket] += count;
+                    sum.histogram[bucket] += count;
+                }
             }
         }
         (sum.calls + sum.rejected + sum.failed > 0).then_some(sum)
@@ -227,9 +241,8 @@ impl Stats {
     pub(crate) fn reset_histograms(&self, wanted: impl Fn(usize) -> bool) {
         for all in self.workers.iter().filter_map(OnceLock::get) {
             let chosen = all.iter().enumerate().filter(|(command, _)| wanted(*command));
-            for bucket in
-                chosen.filter_map(|(_, stats)| stats.histogram.get()).flat_map(|h| h.iter())
-            {
+            let histograms = chosen.flat_map(|(_, stats)| &stats.histograms);
+            for bucket in histograms.filter_map(OnceLock::get).flat_map(|it| it.iter()) {
                 bucket.store(0, Ordering::Relaxed);
             }
         }

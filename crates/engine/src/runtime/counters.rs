@@ -2,7 +2,9 @@
 //!
 //! Invariant: each counter has one writer at a time, so load-add-store loses nothing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use crate::runtime::schedstat;
 
 /// What a worker counts.
 #[derive(Default)]
@@ -28,6 +30,11 @@ pub struct WorkerCounters {
     pub elsewhere: AtomicU64,
     /// Requests that waited for locks.
     pub waits: AtomicU64,
+    /// The worker's thread, by its number in the system; 0 before there is one.
+    thread: AtomicI32,
+    /// For how many microseconds the thread was ready to run and had no core, and one more; 0 where
+    /// that is not known. The slow clock writes this.
+    core_wait_us: AtomicU64,
 }
 
 impl WorkerCounters {
@@ -44,6 +51,26 @@ impl WorkerCounters {
     /// Everything that is summed up.
     fn sums(&self) -> [&AtomicU64; 6] {
         [&self.commands, &self.net_in, &self.net_out, &self.reads, &self.writes, &self.busy_us]
+    }
+
+    /// This thread is the worker from now on.
+    pub(crate) fn note_thread(&self) {
+        self.core_wait_us.store(0, Ordering::Relaxed);
+        self.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+    }
+
+    /// Looks how long the worker's thread has waited for a core.
+    pub(crate) fn note_core_waits(&self) {
+        let thread = self.thread.load(Ordering::Relaxed);
+        let waits = (thread != 0).then(|| schedstat::waits_of(thread)).flatten();
+        let waited = waits.map_or(0, |waits| waits.waited_ns / 1000 + 1);
+        self.core_wait_us.store(waited, Ordering::Relaxed);
+    }
+
+    /// For how many microseconds the worker's thread was ready to run and had no core, as of the
+    /// last look, if the system tells.
+    pub fn core_wait_us(&self) -> Option<u64> {
+        self.core_wait_us.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Counts a read of so many bytes.

@@ -15,8 +15,17 @@ pub struct RunDelay {
 
 /// How the calling thread has waited; `None` where the system keeps no such books.
 pub fn waits() -> Option<RunDelay> {
-    let line = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    // The thread that asks has been given a core.
+    read("/proc/thread-self/schedstat")
+}
+
+/// How a thread of this process has waited, by its number in the system; likewise.
+pub(crate) fn waits_of(thread: i32) -> Option<RunDelay> {
+    read(&format!("/proc/self/task/{thread}/schedstat"))
+}
+
+fn read(path: &str) -> Option<RunDelay> {
+    let line = fs::read_to_string(path).ok()?;
+    // A thread that lives has been given a core.
     parse(&line).filter(|waits| waits.turns > 0)
 }
 
@@ -30,7 +39,7 @@ fn parse(line: &str) -> Option<RunDelay> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RunDelay, parse, waits};
+    use super::{RunDelay, parse, waits, waits_of};
 
     #[test]
     fn lines_of_the_system_are_read() {
@@ -40,5 +49,8 @@ mod tests {
         }
         // A system without such books has no such file.
         assert_eq!(waits().is_some(), std::path::Path::new("/proc/self/schedstat").exists());
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        assert_eq!(waits_of(own).is_some(), waits().is_some());
+        assert_eq!(waits_of(0), None);
     }
 }

@@ -64,15 +64,22 @@ impl Threads {
         self.worker_count.store(count, Ordering::Relaxed);
     }
 
-    /// The counters that a new worker is to write.
+    /// The counters that this thread is to write as a new worker.
     pub(crate) fn counters_of_new_worker(&self, lane: usize) -> &WorkerCounters {
         self.worker_lanes.fetch_max(lane + 1, Ordering::Relaxed);
-        self.worker_counters(lane)
+        let counters = self.worker_counters(lane);
+        counters.note_thread();
+        counters
     }
 
     /// The counters of one worker.
     pub fn worker_counters(&self, lane: usize) -> &WorkerCounters {
         &self.workers[lane]
+    }
+
+    /// Looks how long each worker was ready to run and had no core, for the slow clock.
+    pub fn note_core_waits(&self) {
+        self.workers[..self.worker_count()].iter().for_each(WorkerCounters::note_core_waits);
     }
 
     /// The counters of all lanes that ever had a worker, and of the threads that apply a primary's

@@ -3,12 +3,15 @@
 //!
 //! Invariant: nothing is told before the script is over, and nothing of a run that was undone.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use proto::Args;
 
+use crate::commit::accounting::charge_part;
 use crate::lane::Lane;
+use crate::limits::quotas::Usage;
+use crate::observe::call_size::CallSize;
 use crate::observe::command_log::{Caller, PendingEntry};
 use crate::observe::execution::Execution;
 use crate::observe::latency::LatencyEvents;
@@ -30,6 +33,8 @@ pub(crate) struct Accounting {
     /// Of the command that was called first: many a script calls one only.
     first: Option<CommandCalls>,
     others: Vec<CommandCalls>,
+    /// What was taken in databases that the script turned to.
+    elsewhere: BTreeMap<usize, Usage>,
     /// For monitors, in the order of the calls.
     lines: Vec<Arc<[u8]>>,
     /// What the lines of all calls so far take, or would.
@@ -40,10 +45,11 @@ pub(crate) struct Accounting {
     latency: LatencyEvents,
 }
 
-/// The calls of one command.
-#[derive(Clone, Copy, Default)]
+/// The calls of one command that are of one size.
+#[derive(Clone, Copy)]
 struct CommandCalls {
     command: usize,
+    size: CallSize,
     count: u64,
     micros: u64,
     failures: u64,
@@ -55,7 +61,8 @@ impl Accounting {
     #[inline]
     pub(super) fn note(&mut self, server: &Shared, execution: Execution<'_>, failed: bool) {
         let Execution { entry, args, micros, reply_bytes } = execution;
-        let calls = self.calls(entry);
+        let size = CallSize::of(args.extent() as u64 + reply_bytes);
+        let calls = self.calls(entry, size);
         calls.count += 1;
         calls.micros += micros;
         calls.failures += u64::from(failed);
@@ -67,18 +74,32 @@ impl Accounting {
         }
     }
 
-    /// Enters a call that was not admitted.
-    pub(super) fn reject(&mut self, entry: &CommandEntry) {
-        self.calls(entry).rejected += 1;
+    /// Notes a call that ran in another database than the script: for that database, too, the
+    /// script is one request.
+    #[cold]
+    pub(super) fn note_elsewhere(&mut self, database: usize, execution: Execution<'_>) {
+        let Execution { args, micros, reply_bytes, .. } = execution;
+        let [requests, bytes_in, bytes_out, cpu] = self.elsewhere.entry(database).or_default();
+        *requests = 1;
+        *bytes_in += args.extent() as u64;
+        *bytes_out += reply_bytes;
+        *cpu += micros;
     }
 
-    fn calls(&mut self, entry: &CommandEntry) -> &mut CommandCalls {
-        let new = CommandCalls { command: entry.id, ..CommandCalls::default() };
+    /// Enters a call that was not admitted.
+    pub(super) fn reject(&mut self, entry: &CommandEntry) {
+        self.calls(entry, CallSize::Small).rejected += 1;
+    }
+
+    fn calls(&mut self, entry: &CommandEntry, size: CallSize) -> &mut CommandCalls {
+        let command = entry.id;
+        let new = CommandCalls { command, size, count: 0, micros: 0, failures: 0, rejected: 0 };
         let first = self.first.get_or_insert(new);
-        if first.command == entry.id {
+        let is_alike = |calls: &CommandCalls| calls.command == command && calls.size == size;
+        if is_alike(first) {
             return first;
         }
-        let found = self.others.iter().position(|calls| calls.command == entry.id);
+        let found = self.others.iter().position(is_alike);
         let place = found.unwrap_or_else(|| {
             self.others.push(new);
             self.others.len() - 1
@@ -121,11 +142,11 @@ impl Accounting {
     /// Books all of it at a worker, for a session.
     pub(super) fn close(&self, lane: &Lane, session: &Session) {
         let server = lane.shared;
-        for &CommandCalls { command, count, micros, failures, rejected } in
+        for &CommandCalls { command, size, count, micros, failures, rejected } in
             self.first.iter().chain(&self.others)
         {
             if count > 0 {
-                server.observed.stats.called_often(lane.number, command, count, micros);
+                server.observed.stats.called_often(lane.number, (command, size), count, micros);
             }
             crate::runtime::counters::add(&lane.counters.commands, count);
             crate::runtime::counters::add(&session.client.live.commands, count);
@@ -133,6 +154,12 @@ impl Accounting {
                 server.observed.stats.failed_often(lane.number, command, failures);
                 server.observed.stats.rejected_often(lane.number, command, rejected);
             }
+        }
+        for (database, usage) in &self.elsewhere {
+            charge_part(lane, session, *database, usage);
+            // Of what the client is told nothing comes from there alone.
+            let [.., cpu] = *usage;
+            session.note_booked_elsewhere(0, cpu);
         }
         let outbox = server.outbox(&lane.wakes);
         self.lines.iter().for_each(|line| server.pushes.monitors.publish(outbox, line));

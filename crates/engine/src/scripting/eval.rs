@@ -185,6 +185,7 @@ pub(crate) fn prepare(
         keys,
         resp: asked.resp,
         subject: asked.subject.clone(),
+        is_part: asked.shortage.is_some(),
         is_read_only: asks_to_read || flags.no_writes,
         allows_oom: flags.allow_oom,
         access: asked.access,

@@ -90,6 +90,8 @@ pub(crate) struct ScriptCall {
     pub resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
     pub(crate) subject: Option<Arc<AclSubject>>,
+    /// Whether the script is one of several commands of a unit.
+    pub(crate) is_part: bool,
     pub(crate) is_read_only: bool,
     /// Whether the script may write when no memory is left.
     pub(crate) allows_oom: bool,
@@ -250,7 +252,9 @@ impl ScriptCall {
         let slots = self.called_slots(keys, &unit.tx);
         let mut host = ScriptHost {
             server: self.server,
+            home: unit.tx.database(),
             unit: &mut *unit,
+            is_part: self.is_part,
             known,
             subject: self.subject.as_ref(),
             is_read_only: self.is_read_only,

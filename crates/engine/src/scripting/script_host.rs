@@ -120,6 +120,10 @@ const WORKER_COPY: usize = 256 * 1024;
 pub(crate) struct ScriptHost<'a> {
     pub(crate) server: &'static Engine,
     pub(crate) unit: &'a mut Unit,
+    /// The database that the script began in.
+    pub(crate) home: usize,
+    /// Whether the script is one of several commands of the unit.
+    pub(crate) is_part: bool,
     /// The key that the script was called with, and where it belongs, if that is known.
     pub(crate) known: Option<(&'a [u8], Location)>,
     /// Whose rules its commands have to keep, if there are any.
@@ -214,9 +218,13 @@ impl Host for ScriptHost<'_> {
         let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
         let execution = Execution { entry, args, micros, reply_bytes: reply.len() as u64 };
         self.accounting.note(self.server, execution, failed);
+        let database = self.unit.tx.database();
+        if database != self.home && self.server.gates.quotas.is_accounting_on() {
+            self.accounting.note_elsewhere(database, execution);
+        }
         if self.server.pushes.monitors.any() {
             // As the others, in the database that it left the script in.
-            self.accounting.show(self.server, self.unit.tx.database(), entry, args);
+            self.accounting.show(self.server, database, entry, args);
         }
         Ok(())
     }
@@ -427,9 +435,19 @@ impl ScriptHost<'_> {
         Ok(true)
     }
 
-    /// For the rest of the script only.
+    /// For the rest of the script only. What has changed nothing does not get into a database that
+    /// has had what it may; the rest goes on, and is booked there.
     fn select(&mut self, index: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        self.unit.select(index)?;
+        let database = self.server.database_of(index)?;
+        let is_asked = !(self.is_part || self.has_written || self.unit.must_obey());
+        if is_asked
+            && database != self.home
+            && let Some((refusal, account)) = quota::refuse_select(self.server, database)
+        {
+            self.unit.remark(DeferredLog::OverQuota(account));
+            return Err(refusal);
+        }
+        self.unit.tx.switch_database(database);
         reply.ok();
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! What a session has looked up for its user: the rules, and the accounts that its requests are
 //! booked to, the user's and the database's.
 //!
-//! Invariant: a session holds the account of its present user; that of a database is looked up
-//! anew when the session has turned to another.
+//! Invariants: a session holds the account of its present user; that of a database is looked up
+//! anew when another is asked for. What a part of a request took in another database is booked
+//! there and not where the request stands; the user's account has the whole.
 
 use std::sync::Arc;
 
@@ -25,6 +26,16 @@ pub(crate) struct SessionAccounts {
     user: Option<Arc<Account>>,
     /// With the number of the database.
     database: Option<(usize, Arc<Account>)>,
+    booked_elsewhere: BookedElsewhere,
+}
+
+/// What of the request under way is booked in other databases than its own.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct BookedElsewhere {
+    /// The database in which the request began, if that may not be its session's any more.
+    pub(crate) began_in: Option<usize>,
+    pub(crate) reply_bytes: u64,
+    pub(crate) micros: u64,
 }
 
 impl SessionAccounts {
@@ -45,10 +56,48 @@ impl SessionAccounts {
 }
 
 impl Session {
-    /// Looks at the session's accounts.
+    /// The database in which a request runs that comes now: behind MULTI the one that a queued
+    /// SELECT leads to.
+    pub(crate) fn next_database(&self) -> usize {
+        let selected = self.multi.as_ref().and_then(|multi| multi.selected());
+        selected.unwrap_or(self.database)
+    }
+
+    /// A part of the request under way is booked in another database.
+    pub(crate) fn note_booked_elsewhere(&self, reply_bytes: u64, micros: u64) {
+        self.edit_booked_elsewhere(|booked| {
+            booked.reply_bytes += reply_bytes;
+            booked.micros += micros;
+        });
+    }
+
+    /// The request under way began in this database.
+    pub(crate) fn note_request_began_in(&self, database: usize) {
+        self.edit_booked_elsewhere(|booked| booked.began_in = Some(database));
+    }
+
+    /// What of the request under way is booked in other databases so far.
+    pub(crate) fn booked_elsewhere(&self) -> BookedElsewhere {
+        self.edit_booked_elsewhere(|booked| *booked)
+    }
+
+    /// As `booked_elsewhere`; the next request begins anew.
+    pub(crate) fn take_booked_elsewhere(&self) -> BookedElsewhere {
+        self.edit_booked_elsewhere(std::mem::take)
+    }
+
+    fn edit_booked_elsewhere<T>(&self, edit: impl FnOnce(&mut BookedElsewhere) -> T) -> T {
+        let mut looked_up = self.looked_up.take().unwrap_or_default();
+        let result = edit(&mut looked_up.accounts.booked_elsewhere);
+        self.looked_up.set(Some(looked_up));
+        result
+    }
+
+    /// Looks at the accounts of the session's user and of a database.
     pub(crate) fn with_accounts<T>(
         &self,
         server: &Shared,
+        database: usize,
         look: impl FnOnce(&SessionAccounts) -> T,
     ) -> T {
         let mut looked_up = self.looked_up.take().unwrap_or_default();
@@ -58,9 +107,9 @@ impl Session {
             accounts.user =
                 user.map(|user| server.gates.quotas.of_user(&server.access.users, user.name()));
         }
-        if accounts.database.as_ref().is_none_or(|(database, _)| *database != self.database) {
-            let account = server.gates.quotas.of_database(self.database);
-            accounts.database = account.map(|account| (self.database, account));
+        if accounts.database.as_ref().is_none_or(|(known, _)| *known != database) {
+            let account = server.gates.quotas.of_database(database);
+            accounts.database = account.map(|account| (database, account));
         }
         let result = look(accounts);
         self.looked_up.set(Some(looked_up));

@@ -221,8 +221,9 @@ pub fn denial(server: &Shared, rules: &Rules, request: Request<'_>) -> Option<De
     }
     // Where the counts of a request lie it has no keys, locks none, and is refused by its handler.
     let keys = request_keys::find(entry, args).unwrap_or_default();
-    let keys: SmallVec<[(usize, KeyAccess); 4]> =
-        keys.into_iter().map(|(index, access)| (index, needs(access))).collect();
+    let keys = keys.into_iter().map(|(index, access)| (index, needs(access)));
+    let all_of = entry.spec.prefix.map(|index| (index, KeyAccess::WRITE.of_all()));
+    let keys: SmallVec<[(usize, KeyAccess); 4]> = keys.chain(all_of).collect();
     let (channels, channels_are_patterns) = channels_of(entry, args);
     let channels: SmallVec<[usize; 4]> = channels.collect();
     let databases = databases(server, request);

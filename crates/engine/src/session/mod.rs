@@ -25,6 +25,7 @@ mod suspension;
 pub mod timer;
 mod waiting;
 
+pub(crate) use accounts::{BookedElsewhere, SessionAccounts};
 pub(crate) use acl_subject::databases;
 pub use acl_subject::{
     AclLogRecord, AclSubject, Denied, NO_AUTH, Request, channels_of, denial, needs_password,

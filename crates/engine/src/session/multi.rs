@@ -45,6 +45,8 @@ pub(crate) struct MultiQueue {
     arguments: Vec<ArgsBuffer>,
     /// The flags of all of them together.
     flags: FlagSet,
+    /// The database that its SELECTs lead to, if there is any.
+    selected: Option<usize>,
     /// Whether one was refused, so that EXEC will be.
     pub(crate) is_dirty: bool,
 }
@@ -157,6 +159,11 @@ impl MultiQueue {
         self.commands.push(QueuedCommand { entry, buffer, first, count, location });
     }
 
+    /// What is queued from here on runs in this database.
+    pub(crate) fn select(&mut self, database: usize) {
+        self.selected = Some(database);
+    }
+
     fn memory(&self) -> usize {
         let arguments: usize = self.arguments.iter().map(ArgsBuffer::memory).sum();
         arguments + self.commands.capacity() * size_of::<QueuedCommand>()
@@ -178,6 +185,11 @@ impl MultiState {
     #[inline]
     pub fn is_queueing(&self) -> bool {
         self.queue.is_some()
+    }
+
+    /// The database that the queue's SELECTs lead to, if there is any.
+    pub(crate) fn selected(&self) -> Option<usize> {
+        self.queue.as_ref().and_then(|queue| queue.selected)
     }
 
     /// What EXEC would do, as far as flags tell.

@@ -43,6 +43,15 @@ impl EntryTable {
         Some(Found { place, entry: view(self.0.at(place)) })
     }
 
+    /// Shows the entries at a position, and now and then one that is near.
+    pub(crate) fn visit_at(&self, position: u64, mut visit: impl FnMut(EntryRef<'_>)) {
+        let passed = self.0.find(position, |address| {
+            visit(view(address));
+            false
+        });
+        debug_assert!(passed.is_none(), "none was accepted");
+    }
+
     /// Where the entry at a position is, if it is still there. Touches no entry.
     pub(crate) fn find_same(&self, position: u64, entry: Identity) -> Option<Place> {
         self.0.find(position, |address| view(address).identity() == entry)

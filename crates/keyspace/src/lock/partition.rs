@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{LockWord, ParkingLot};
 use crate::entry::EntryTable;
+use crate::prefix_index::PrefixIndex;
 use crate::tables::Tables;
 use crate::waiting::WaitingKeys;
 use crate::watch::WatchedKeys;
@@ -34,6 +35,7 @@ pub(crate) struct PartitionContent {
 struct Rare {
     waiting: WaitingKeys,
     watched: WatchedKeys,
+    prefixes: PrefixIndex,
 }
 
 /// One part of the hash space.
@@ -85,9 +87,19 @@ impl PartitionContent {
     /// Gives back the room for what most partitions do without, where nothing is there any more.
     pub(crate) fn release_rare(&mut self) {
         let Some(rare) = &self.rare else { return };
-        if rare.waiting.is_empty() && rare.watched.is_empty() {
+        if rare.waiting.is_empty() && rare.watched.is_empty() && rare.prefixes.is_empty() {
             self.rare = None;
         }
+    }
+
+    /// The index of declared prefixes, if keys here have any.
+    pub(crate) fn prefixes(&self) -> Option<&PrefixIndex> {
+        self.rare.as_ref().map(|rare| &rare.prefixes).filter(|prefixes| !prefixes.is_empty())
+    }
+
+    /// The index of declared prefixes.
+    pub(crate) fn prefixes_mut(&mut self) -> &mut PrefixIndex {
+        &mut self.rare.get_or_insert_default().prefixes
     }
 
     /// Which keys here are watched, if any are.

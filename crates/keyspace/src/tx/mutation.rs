@@ -24,6 +24,7 @@ use crate::feature_level::FeatureLevel;
 use crate::keyspace::{Keyspace, Location};
 use crate::lazy_free::{BIG_ENTRY, Garbage};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
+use crate::prefix_index::{PLACE_BYTES, PrefixNumber};
 use crate::sizes::{SizeClass, power_of};
 use crate::waiting::ReadyKeys;
 
@@ -123,14 +124,61 @@ impl Mutation<'_> {
         let (keyspace, position) = (self.keyspace, self.position);
         let table = self.content.tables.get_or_add(self.physical);
         let before = table.memory();
+        let prefixes = keyspace.declared_prefixes.of_key(entry.borrow().key());
         table.insert(position, entry, |key| keyspace.locate(key).position());
         let grown = table.memory() as i64 - before as i64;
+        if !prefixes.is_empty() {
+            self.index(&prefixes);
+        }
         bump(&self.database().memory, grown + memory as i64);
         bump(&self.database().keys, 1);
         steps::step();
         self.count_deadlines(Deadlines::default(), deadlines);
         self.keyspace.add_population(self.partition, 1);
         change.end();
+    }
+
+    /// Enters the key that came in the index of its prefixes.
+    #[cold]
+    fn index(&mut self, prefixes: &[PrefixNumber]) {
+        let index = self.content.prefixes_mut();
+        let mut added = 0;
+        for &number in prefixes {
+            if !index.has(number) {
+                self.keyspace.declared_prefixes.note(number, self.partition, true);
+            }
+            added += i64::from(index.add(number, self.physical, self.position));
+        }
+        bump(&self.database().memory, added * PLACE_BYTES);
+    }
+
+    /// Takes the key that went out of the index of its prefixes, unless another has its place. A
+    /// mutation may know less of the place than an entry's key tells.
+    #[cold]
+    fn unindex(&mut self, prefixes: &[PrefixNumber], key: &[u8]) {
+        let (keyspace, physical) = (self.keyspace, self.physical);
+        let place = keyspace.locate(key).position();
+        let mut removed = 0;
+        for &number in prefixes {
+            let begins = keyspace.declared_prefixes.prefix(number);
+            let mut is_others = false;
+            if let Some(table) = self.content.table(physical) {
+                table.visit_at(place, |entry| {
+                    let is_there = || keyspace.locate(entry.key()).position() == place;
+                    is_others |= entry.key().starts_with(begins) && is_there();
+                });
+            }
+            if is_others {
+                continue;
+            }
+            let index = self.content.prefixes_mut();
+            removed += i64::from(index.remove(number, physical, place));
+            if !index.has(number) {
+                keyspace.declared_prefixes.note(number, self.partition, false);
+            }
+        }
+        self.content.release_rare();
+        bump(&self.database().memory, -removed * PLACE_BYTES);
     }
 
     /// Has a key that is in the ghost list count as used.
@@ -193,6 +241,10 @@ impl Mutation<'_> {
         let entry = table.remove(place);
         let after = table.memory();
         let shrunk = before as i64 - after as i64;
+        let prefixes = self.keyspace.declared_prefixes.of_key(entry.borrow().key());
+        if !prefixes.is_empty() {
+            self.unindex(&prefixes, entry.borrow().key());
+        }
         self.content.tables.prune(self.physical);
         self.signal_ready(entry.borrow(), true);
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);

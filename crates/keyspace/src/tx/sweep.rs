@@ -11,6 +11,7 @@ use crate::keyspace::Keyspace;
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 use crate::patience::{Obstacle, Patience};
+use crate::prefix_index::{PrefixNumber, resumption};
 use crate::refusal::{BUSY, Refusal};
 
 /// How far one turn of the expiry sweep got.
@@ -117,6 +118,34 @@ impl Tx {
                 visit(entry);
             }
         })
+    }
+
+    /// As `walk`, over the entries whose keys begin with a declared prefix: no other is looked at.
+    pub fn walk_prefix(
+        &self,
+        prefix: PrefixNumber,
+        (partition, from): (PartitionIndex, u64),
+        at_least: usize,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> Option<u64> {
+        let content = self.grant.content(partition)?;
+        let places = content.prefixes()?.places(prefix, self.physical)?;
+        let table = content.table(self.physical)?;
+        let begins = self.keyspace.declared_prefixes.prefix(prefix);
+        let mut last = None;
+        for (seen, &place) in places.range(from..).enumerate() {
+            let resumption = resumption(place);
+            if seen >= at_least && last != Some(resumption) {
+                return Some(resumption);
+            }
+            last = Some(resumption);
+            table.visit_at(place, |entry| {
+                if entry.key().starts_with(begins) && !self.is_over(entry) {
+                    visit(entry);
+                }
+            });
+        }
+        None
     }
 
     /// Keys of a held partition in the present database.

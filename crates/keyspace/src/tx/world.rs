@@ -12,7 +12,8 @@ use crate::entry::EntryTable;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lazy_free::Garbage;
 use crate::lock::acquisition::{Acquisition, PartitionSet};
-use crate::lock::partition::{Lsn, PartitionIndex};
+use crate::lock::partition::{Lsn, PartitionContent, PartitionIndex};
+use crate::prefix_index::{Places, PrefixNumber};
 use crate::refusal::Refusal;
 use crate::sizes::Sizes;
 
@@ -35,12 +36,21 @@ struct Detached {
     /// The keys with a deadline in the partition, as far as it knew.
     volatile: usize,
     table: EntryTable,
+    /// The index of declared prefixes, as far as it is of the table.
+    prefixes: Vec<(PrefixNumber, Places)>,
 }
 
 impl FlushedDatabase {
     /// The tables are put back no more: walks that go on see them first, and free them.
     pub(super) fn release(self, keyspace: &Keyspace) {
-        let tables = self.tables.into_iter().map(|it| (it.marks, it.table)).collect();
+        let (mut tables, mut prefixes) = (Vec::new(), Vec::new());
+        for detached in self.tables {
+            tables.push((detached.marks, detached.table));
+            prefixes.extend(detached.prefixes);
+        }
+        if !prefixes.is_empty() {
+            keyspace.discard(Garbage::held(Box::new(prefixes)));
+        }
         if let Some(tables) = keyspace.walks().keep_flushed(self.database, tables) {
             keyspace.discard(Garbage::tables(tables, self.memory));
         }
@@ -112,11 +122,12 @@ impl Tx {
         for index in 0..PARTITIONS as PartitionIndex {
             let content = self.grant.content_mut(index).expect("the world is granted");
             let Some(table) = content.tables.take(database) else { continue };
+            let prefixes = detach_prefixes(self.keyspace, content, (index, database));
             steps::step();
             let len = table.len();
             let partition = self.keyspace.partition(index);
             let volatile = partition.volatile();
-            tables.push(Detached { index, marks: content.marks, volatile, table });
+            tables.push(Detached { index, marks: content.marks, volatile, table, prefixes });
             self.keyspace.add_population(index, -(len as i32));
         }
         let totals = self.keyspace.counters();
@@ -138,7 +149,7 @@ impl Tx {
         let change = CriticalSection::begin();
         self.count_flushed(&flushed, 1);
         let FlushedDatabase { database, tables, .. } = flushed;
-        for Detached { index, marks, volatile, table } in tables {
+        for Detached { index, marks, volatile, table, prefixes } in tables {
             let content = self.grant.content_mut(index).expect("the world is granted");
             debug_assert_eq!(content.marks, marks, "no walk begins while the world is held");
             debug_assert_eq!(content.table(database).map_or(0, EntryTable::len), 0);
@@ -146,6 +157,10 @@ impl Tx {
             self.keyspace.add_population(index, table.len() as i32);
             partition.add_volatile(volatile as i32 - partition.volatile() as i32);
             *content.tables.get_or_add(database) = table;
+            for (number, places) in prefixes {
+                self.keyspace.declared_prefixes.note(number, index, true);
+                content.prefixes_mut().put(number, database, places);
+            }
         }
         change.end();
     }
@@ -249,4 +264,23 @@ impl Tx {
         self.beyond.borrow_mut().world = true;
         Err(Refusal::Widen)
     }
+}
+
+/// Takes the index of declared prefixes of a database's table out.
+fn detach_prefixes(
+    keyspace: &Keyspace,
+    content: &mut PartitionContent,
+    (partition, database): (PartitionIndex, usize),
+) -> Vec<(PrefixNumber, Places)> {
+    if content.prefixes().is_none() {
+        return Vec::new();
+    }
+    let taken = content.prefixes_mut().take(database);
+    for (number, _) in &taken {
+        if !content.prefixes_mut().has(*number) {
+            keyspace.declared_prefixes.note(*number, partition, false);
+        }
+    }
+    content.release_rare();
+    taken
 }

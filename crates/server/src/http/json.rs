@@ -89,6 +89,22 @@ pub(super) fn reply(value: &Value) -> String {
     }
 }
 
+/// A reply whose maps have names of members for keys.
+pub(super) fn record(value: &Value) -> String {
+    match value {
+        Value::Array(items) => array(items.iter().map(record)),
+        Value::Map(pairs) => {
+            let name = |key: &Value| {
+                String::from_utf8_lossy(key.as_bytes().unwrap_or_default()).into_owned()
+            };
+            let members: Vec<(String, String)> =
+                pairs.iter().map(|(key, value)| (name(key), record(value))).collect();
+            object(members.iter().map(|(name, value)| (name.as_str(), value.clone())))
+        }
+        other => reply(other),
+    }
+}
+
 /// A number that readers which have doubles only still read right.
 pub(super) fn integer(number: i64) -> String {
     const EXACT: u64 = 1 << 53;
@@ -118,7 +134,7 @@ fn joined(items: impl IntoIterator<Item = String>) -> String {
 mod tests {
     use proto::value::Value;
 
-    use super::{bytes, bytes_for, quoted, reply};
+    use super::{bytes, bytes_for, quoted, record, reply};
 
     #[test]
     fn strings_are_escaped() {
@@ -128,6 +144,13 @@ mod tests {
         for text in ["", "a\"\\\n\r\t\u{1}", "\u{1}\u{1f}", "\u{e9}"] {
             assert_eq!(quoted(text).len(), bytes_for(text.as_bytes()) + 2, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_map_with_names_is_an_object() {
+        let text = |text: &str| Value::Bulk(text.into());
+        let inner = Value::Map(vec![(text("key"), text("a")), (text("db"), Value::Integer(1))]);
+        assert_eq!(record(&Value::Array(vec![inner])), r#"[{"key":"a","db":1}]"#);
     }
 
     #[test]

@@ -72,13 +72,17 @@ impl Account {
         self.memory_max.load(Ordering::Relaxed)
     }
 
-    /// The rates that it may have, in the order of [`RATES`].
-    pub fn rates(&self) -> [Option<Rate>; RATES.len()] {
-        self.buckets.each_ref().map(TokenBucket::rate)
+    /// The rates that it may have, each with what is left of it now; below zero is what was taken
+    /// too much.
+    pub fn limited_rates(&self, now_us: i64) -> Vec<(QuotaLimit, Rate, i64)> {
+        let buckets = RATES.into_iter().zip(&self.buckets);
+        let limited = buckets
+            .filter_map(|(limit, bucket)| Some((limit, bucket.rate()?, bucket.remaining(now_us)?)));
+        limited.collect()
     }
 
     /// The first rate that is used up, if one is.
-    pub(crate) fn exhausted(&self, now_us: i64) -> Option<(QuotaLimit, Rate)> {
+    pub fn exhausted(&self, now_us: i64) -> Option<(QuotaLimit, Rate)> {
         let buckets = self.buckets.iter().zip(RATES);
         let (token_bucket, limit) =
             buckets.into_iter().find(|(token_bucket, _)| token_bucket.is_empty(now_us))?;
@@ -151,6 +155,7 @@ mod tests {
         account.charge(7, &[1, 10, 100, 5], 0);
         let rate = Rate { amount: 200, seconds: 60 };
         assert_eq!(account.exhausted(0), Some((QuotaLimit::BytesOut, rate)));
+        assert_eq!(account.limited_rates(0), [(QuotaLimit::BytesOut, rate, 0)]);
         assert_eq!(account.usage(), [3, 30, 300, 15]);
         account.reset();
         assert_eq!(account.usage(), [0; 4]);

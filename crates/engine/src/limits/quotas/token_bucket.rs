@@ -53,13 +53,19 @@ impl TokenBucket {
 
     /// Whether the bucket has no token now.
     pub(super) fn is_empty(&self, now_us: i64) -> bool {
+        self.remaining(now_us).is_some_and(|tokens| tokens <= 0)
+    }
+
+    /// The tokens that the bucket has now, if it is a limit; below zero is a debt.
+    pub(super) fn remaining(&self, now_us: i64) -> Option<i64> {
         let amount = self.amount.load(Ordering::Relaxed);
         if amount == 0 {
-            return false;
+            return None;
         }
         let (spent, filled) =
             (self.spent.load(Ordering::Relaxed), self.refilled_ns.load(Ordering::Relaxed));
-        spent.saturating_sub(self.refilled(filled, now_us)) >= tokens(amount)
+        let owed = spent.saturating_sub(self.refilled(filled, now_us)).max(0);
+        Some(tokens(amount).saturating_sub(owed))
     }
 
     /// Takes tokens that were used, those that it has or not.
@@ -126,6 +132,7 @@ mod tests {
         let token_bucket = TokenBucket::default();
         token_bucket.consume(1 << 40, 5);
         assert!(!token_bucket.is_empty(5) && token_bucket.rate().is_none());
+        assert_eq!(token_bucket.remaining(5), None);
     }
 
     #[test]
@@ -149,6 +156,10 @@ mod tests {
     fn a_debt_is_paid_before_anything_is_given() {
         let token_bucket = token_bucket(10, 1);
         token_bucket.consume(35, 0);
+        assert_eq!(
+            [0, 1_000_000, 60_000_000].map(|at| token_bucket.remaining(at)),
+            [Some(-25), Some(-15), Some(10)]
+        );
         assert!(token_bucket.is_empty(2_500_000));
         assert!(!token_bucket.is_empty(2_600_000));
         assert_eq!(drain(&token_bucket, 2_600_000), 1);

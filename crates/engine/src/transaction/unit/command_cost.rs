@@ -25,13 +25,22 @@ pub(super) struct CommandCost {
 }
 
 impl CommandCost {
-    /// Accounts for the command, and shows it to monitors.
-    pub(super) fn charge(&self, queued: Queued<'_>, lane: &Lane, session: &mut Session) {
+    /// Accounts for the command, and shows it to monitors; `home` is the database that its
+    /// transaction began in.
+    pub(super) fn charge(
+        &self,
+        queued: Queued<'_>,
+        home: usize,
+        lane: &Lane,
+        session: &mut Session,
+    ) {
         let Queued { entry, args, .. } = queued;
         let Self { database, micros, reply_bytes, failed, is_denied, ref nested } = *self;
         if is_denied {
             return;
         }
+        let is_elsewhere = database != home && lane.shared.gates.quotas.is_accounting_on();
+        let booked_us = if is_elsewhere { session.booked_elsewhere().micros } else { 0 };
         match nested {
             Some(nested) => nested.charge(args, lane, session),
             None => {
@@ -45,5 +54,18 @@ impl CommandCost {
             lane.shared.observed.stats.failed(lane.number, entry.id);
             session.check_import_answer(|| &b"-ERR A command of a transaction failed"[..]);
         }
+        if is_elsewhere {
+            self.bill_elsewhere(lane, session, booked_us);
+        }
+    }
+
+    /// Books the command in the database in which it ran. What it did in others, as a script may,
+    /// is booked there: of the request's time so much was booked before the command.
+    #[cold]
+    fn bill_elsewhere(&self, lane: &Lane, session: &Session, booked_us: u64) {
+        let in_others_us = session.booked_elsewhere().micros - booked_us;
+        let micros = self.micros.saturating_sub(in_others_us);
+        accounting::charge_part(lane, session, self.database, &[0, 0, self.reply_bytes, micros]);
+        session.note_booked_elsewhere(self.reply_bytes, micros);
     }
 }

@@ -2,8 +2,11 @@
 //!
 //! Invariant: a remark is made by value, so it is made once.
 
+use std::sync::Arc;
+
 use config::LogLevel;
 
+use crate::limits::quotas::Account;
 use crate::session::AclLogRecord;
 use crate::shared::Shared;
 
@@ -13,6 +16,8 @@ pub(crate) enum DeferredLog {
     Line(LogLevel, String),
     /// Of ACL LOG.
     Denied(AclLogRecord),
+    /// Of an account which has had what it may.
+    OverQuota(Arc<Account>),
 }
 
 impl DeferredLog {
@@ -21,6 +26,7 @@ impl DeferredLog {
             + match self {
                 Self::Line(_, text) => text.len(),
                 Self::Denied(noted) => noted.memory(),
+                Self::OverQuota(_) => 0,
             }
     }
 
@@ -28,6 +34,7 @@ impl DeferredLog {
         match self {
             Self::Line(level, text) => server.log.write(level, format_args!("{text}")),
             Self::Denied(noted) => noted.record(server),
+            Self::OverQuota(account) => account.note_refusal(),
         }
     }
 }

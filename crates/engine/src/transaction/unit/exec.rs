@@ -63,6 +63,8 @@ struct Exec {
     /// How many of these are booked.
     charged: usize,
     has_begun: bool,
+    /// The database that it began in.
+    home: usize,
     /// The present command's program, if it is a unit of its own: a unit may have to go on
     /// elsewhere.
     nested: Option<Box<dyn Program>>,
@@ -126,6 +128,9 @@ impl ProgramAccounts for Exec {
 
     fn charge(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
         self.charge_up_to(self.ran.len(), lane, session);
+        if self.has_begun && self.server.gates.quotas.is_accounting_on() {
+            session.note_request_began_in(self.home);
+        }
         if let Some(last) = self.ran.last()
             && last.database != session.database
         {
@@ -179,7 +184,7 @@ impl Program for Exec {
             if is_long && unit.refuses_long_work() && !self.returns(unit) {
                 return Err(Refusal::Heavy);
             }
-            self.has_begun = true;
+            (self.has_begun, self.home) = (true, unit.home());
             if !self.is_mute {
                 Reply::new(out, self.resp).array(self.queue.len());
             }
@@ -326,6 +331,7 @@ impl Exec {
             ran,
             charged: 0,
             has_begun: false,
+            home: 0,
             nested: None,
             killed: Vec::new(),
             task: None,
@@ -341,7 +347,7 @@ impl Exec {
     fn charge_up_to(&self, end: usize, lane: &Lane, session: &mut Session) {
         let ran = &self.ran[self.charged..end];
         let queued = self.queue.iter_from(self.charged);
-        queued.zip(ran).for_each(|(queued, ran)| ran.charge(queued, lane, session));
+        queued.zip(ran).for_each(|(queued, ran)| ran.charge(queued, self.home, lane, session));
     }
 
     fn is_watch_whole(&self, unit: &Unit) -> bool {

@@ -17,6 +17,7 @@ mod walks;
 mod widening;
 mod worlds;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 
 use base::time::{Clock, UnixMillis};
@@ -27,6 +28,7 @@ use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 use crate::options::Options;
+use crate::prefix_index::{PLACE_BYTES, Places, PrefixNumber};
 use crate::sizes::Sizes;
 use crate::tx::Lifetime;
 
@@ -34,6 +36,9 @@ use crate::tx::Lifetime;
 const NOW: UnixMillis = 1_000_000;
 
 const OPTIONS: TxOptions = TxOptions { touches: true, ..TxOptions::internal(0, NOW) };
+
+/// Of the keys of these an index is kept, in all tests: `audit` looks at it.
+const PREFIXES: [&[u8]; 3] = [b"key:", b"key:1", b"neighbour:"];
 
 /// Tests use the first four; behind the last two stand physical ones far apart.
 const DATABASES: usize = 41;
@@ -44,7 +49,9 @@ fn keyspace() -> &'static Keyspace {
 
 /// A keyspace whose time is that of a clock.
 fn keyspace_by(clock: Clock) -> &'static Keyspace {
-    let options = Options { databases: DATABASES, hash_key: (7, 9), clock, by_hash_slot: false };
+    let prefixes = PREFIXES.map(Box::from).into();
+    let hash_key = (7, 9);
+    let options = Options { databases: DATABASES, hash_key, clock, by_hash_slot: false, prefixes };
     let keyspace = Keyspace::leak(options);
     keyspace.databases().swap(2, 17);
     keyspace.databases().swap(3, 40);
@@ -115,17 +122,24 @@ fn audit(keyspace: &'static Keyspace) {
     let [mut keys, mut volatile, mut with_members] = [const { [0; DATABASES] }; 3];
     let mut memory = keyspace.fixed_memory();
     let mut sizes = vec![Sizes::sum(std::iter::empty()); DATABASES];
+    let mut populated = BTreeSet::new();
     for partition in 0..PARTITIONS as PartitionIndex {
         let content = tx.grant.content(partition).unwrap();
         let (mut population, mut with_deadline) = (0, 0);
         for number in 0..content.tables.count() {
             let (physical, table) = content.tables.nth(number);
             assert!(physical == 0 || table.len() > 0, "a table goes with its last key");
+            let mut indexed = BTreeMap::<PrefixNumber, Places>::new();
             memory += table.memory();
             assert!(table.len() > 0 || table.memory() == 0, "an empty table has no memory");
             let mut visit = |entry: EntryRef<'_>| {
                 memory += entry.memory();
                 sizes[physical].note(entry);
+                for number in keyspace.declared_prefixes.of_key(entry.key()) {
+                    let place = keyspace.locate(entry.key()).position();
+                    indexed.entry(number).or_default().insert(place);
+                    populated.insert((number, partition));
+                }
                 keys[physical] += 1;
                 population += 1;
                 assert_eq!(entry.marks(), content.marks, "no walk is attached");
@@ -141,6 +155,12 @@ fn audit(keyspace: &'static Keyspace) {
             while let Some(position) = from {
                 from = table.walk(position, 1000, &mut visit);
             }
+            for prefix in PREFIXES {
+                let number = keyspace.declared_prefix(prefix).expect("it is declared");
+                let places = content.prefixes().and_then(|index| index.places(number, physical));
+                assert_eq!(places, indexed.get(&number), "the index is that of the table");
+                memory += places.map_or(0, Places::len) * PLACE_BYTES as usize;
+            }
         }
         assert_eq!(keyspace.population(partition), population);
         assert!(keyspace.volatile_population(partition) >= with_deadline, "a hint from above");
@@ -153,4 +173,12 @@ fn audit(keyspace: &'static Keyspace) {
         assert_eq!(keyspace.sizes(logical), sizes[keyspace.physical(logical)]);
     }
     assert_eq!(keyspace.memory(), memory);
+    for prefix in PREFIXES {
+        let number = keyspace.declared_prefix(prefix).expect("it is declared");
+        let of_it =
+            (0..PARTITIONS as PartitionIndex).filter(|it| populated.contains(&(number, *it)));
+        let next = |from: usize| keyspace.next_populated(from, Some(number));
+        let noted = std::iter::successors(next(0), |last| next(usize::from(*last) + 1));
+        assert!(noted.eq(of_it), "the partitions of a prefix are noted");
+    }
 }

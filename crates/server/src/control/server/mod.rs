@@ -7,6 +7,7 @@ mod bgrewriteaof;
 mod command;
 mod config;
 mod debug;
+mod delete_prefix;
 mod hot_keys;
 pub(crate) mod info;
 pub(crate) mod key_stats;
@@ -31,6 +32,7 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &command::COMMAND,
     &config::CONFIG,
     &debug::DEBUG,
+    &delete_prefix::DELPREFIX,
     &hot_keys::HOTKEYS,
     &info::INFO,
     &key_stats::KEYSTATS,

@@ -48,13 +48,13 @@ pub(crate) const USERS: ControlCommand = Command {
 };
 
 fn users(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let accounts = context.server.gates.quotas.all_users();
+    let (accounts, now_us) = (context.server.gates.quotas.all_users(), now_us(context));
     reply.array(accounts.len());
     for (name, account) in accounts {
-        reply.map(7);
+        reply.map(8);
         reply.bulk(b"user");
         reply.bulk(&name);
-        reply_account(reply, &account);
+        reply_account(reply, &account, now_us);
     }
     Ok(Next::Done)
 }
@@ -76,14 +76,14 @@ fn databases(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let server = context.server;
+    let (server, now_us) = (context.server, now_us(context));
     let mut accounts = server.gates.quotas.all_databases();
     accounts.retain(|(database, _)| *database < server.keyspace.database_count());
     reply.array(accounts.len());
     for (database, account) in accounts {
-        reply.map(9);
+        reply.map(10);
         reply.integer_field("db", database as u64);
-        reply_account(reply, &account);
+        reply_account(reply, &account, now_us);
         reply.integer_field("memory", server.keyspace.database_memory(database) as u64);
         reply.integer_field("memory-max", account.memory_max());
     }
@@ -126,20 +126,27 @@ const LINES: &[&str] = &[
     "    Return what each user took and may take.",
 ];
 
-/// Six pairs of an account: what was taken, what was rejected, and the rates that are limited.
-fn reply_account(reply: &mut Reply<'_>, account: &Account) {
+fn now_us(context: &Context<'_>) -> i64 {
+    context.server.keyspace.clock().monotonic_us()
+}
+
+/// Seven pairs of an account: what was taken, what was rejected, the rates that are limited, and
+/// what is left of them.
+fn reply_account(reply: &mut Reply<'_>, account: &Account, now_us: i64) {
     for (limit, used) in RATES.into_iter().zip(account.usage()) {
         reply.integer_field(limit.name(), used);
     }
     reply.integer_field("rejected", account.rejected());
     reply.bulk(b"limits");
-    let limited = || {
-        let rates = RATES.into_iter().zip(account.rates());
-        rates.filter_map(|(limit, rate)| Some((limit, rate?)))
-    };
-    reply.map(limited().count());
-    for (limit, rate) in limited() {
+    let limited = account.limited_rates(now_us);
+    reply.map(limited.len());
+    for (limit, rate, _) in &limited {
         reply.bulk(limit.name().as_bytes());
         reply.bulk(format!("{}/{}", rate.amount, rate.seconds).as_bytes());
+    }
+    reply.bulk(b"remaining");
+    reply.map(limited.len());
+    for (limit, _, remaining) in &limited {
+        reply.integer_field(limit.name(), *remaining);
     }
 }

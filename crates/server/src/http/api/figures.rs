@@ -58,5 +58,20 @@ pub(super) fn latency(caller: &Caller) -> Result<String, Failure> {
         commands.push((entry.full_name.as_str(), told));
     }
     let limits = array((0..buckets).map(|bucket| bucket_limit(bucket).to_string()));
-    Ok(object([("limits_us", limits), ("commands", object(commands))]))
+    let figures = info::baselines(caller.server.network).into_iter();
+    let regressed = figures.filter(|(.., figures)| figures.is_regressed);
+    let regressed = regressed.map(|(entry, size, figures)| {
+        object([
+            ("command", quoted(&entry.full_name)),
+            ("size", quoted(size.word())),
+            ("p99_us", figures.p99_us.to_string()),
+            ("best_p99_us", figures.best_p99_us.to_string()),
+            ("regressions", figures.regressions.to_string()),
+        ])
+    });
+    Ok(object([
+        ("limits_us", limits),
+        ("commands", object(commands)),
+        ("regressed", array(regressed)),
+    ]))
 }

@@ -3,6 +3,7 @@
 //! Invariants: a figure needs the right to run INFO; all else is told by commands in a session of
 //! the caller's user, with the rights of that user; no answer is of more than one page of data.
 
+mod accounts;
 mod commands;
 mod config;
 mod console;
@@ -26,8 +27,8 @@ use super::{access, json, origin};
 use crate::http::HttpState;
 
 /// What stands behind `/api/`.
-const PATHS: &str = "info, me, latency, keys, key, hotkeys, bigkeys, prefixes, clients, slow, \
-                     config, commands, command";
+const PATHS: &str = "info, me, latency, keys, key, hotkeys, bigkeys, prefixes, clients, \
+                     accounts, slow, config, commands, command";
 
 /// The answer to a request for a path behind `/api/`.
 pub(super) async fn answer(
@@ -93,6 +94,7 @@ async fn respond(
         "bigkeys" => key_stats::big(caller, &query).await,
         "prefixes" => key_stats::prefixes(caller).await,
         "clients" => lists::clients(caller).await,
+        "accounts" => accounts::list(caller).await,
         "slow" => lists::slow(caller).await,
         "config" => config::list(caller).await,
         "commands" => Ok(commands::list(caller.server)),

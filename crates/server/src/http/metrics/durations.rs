@@ -5,7 +5,6 @@
 
 use engine::observe::latency_baselines::BaselineFigures;
 use engine::observe::stats::bucket_limit;
-use engine::table::command_table::CommandEntry;
 
 use super::catalogue::MetricFamily;
 use super::exposition::{Exposition, MetricKind};
@@ -53,44 +52,42 @@ const BASELINES: [LatencyBaseline; 3] = [
         "command_p99_seconds",
         MetricKind::Gauge,
         |it| it.p99_us / 1e6,
-        "What 99 of 100 calls of a command took at most, of late.",
+        "What 99 of 100 calls of a command and size took at most, of late.",
     ),
     (
         "command_best_p99_seconds",
         MetricKind::Gauge,
         |it| it.best_p99_us / 1e6,
-        "The best of what 99 of 100 calls of a command took at most.",
+        "The best of what 99 of 100 calls of a command and size took at most.",
     ),
     (
         "command_latency_regressions",
         MetricKind::Counter,
         |it| it.regressions as f64,
-        "Times that a command began to stray from its best.",
+        "Times that the calls of a command and size began to stray from their best.",
     ),
 ];
 
 pub(super) fn families() -> impl Iterator<Item = MetricFamily> {
-    let baselines = BASELINES.into_iter().map(|(name, kind, _, help)| (name, kind, help));
-    let all = baselines.chain([(FAMILY.0, MetricKind::Histogram, FAMILY.1)]);
-    all.map(|(name, kind, help)| MetricFamily::of(name, kind, help).with_label("command"))
+    let baselines = BASELINES.into_iter().map(|(name, kind, _, help)| {
+        MetricFamily::of(name, kind, help).with_label("command").with_label("size")
+    });
+    let histogram = MetricFamily::of(FAMILY.0, MetricKind::Histogram, FAMILY.1);
+    baselines.chain([histogram.with_label("command")])
 }
 
-/// What 99 of 100 calls took at most: of late and at best, and how often the one strayed from the
-/// other.
+/// What 99 of 100 calls of a size took at most: of late and at best, and how often the one strayed
+/// from the other.
 fn write_baselines(server: &HttpState, exposition: &mut Exposition) {
-    let figures = server.observed.baselines.figures();
+    let figures = info::baselines(server.network);
     if figures.is_empty() {
         return;
     }
-    let name_of = |id: usize| {
-        let all = server.table.entries().iter().flat_map(CommandEntry::family);
-        all.into_iter().find(|entry| entry.id == id).map_or("", |entry| entry.full_name.as_str())
-    };
-    let figures: Vec<_> = figures.into_iter().map(|(id, figures)| (name_of(id), figures)).collect();
     for (name, kind, value, help) in BASELINES {
         exposition.family(name, kind, help);
-        for (command, figures) in &figures {
-            exposition.sample(&[("command", command)], value(figures));
+        for (entry, size, figures) in &figures {
+            let labels = [("command", &*entry.full_name), ("size", size.word())];
+            exposition.sample(&labels, value(figures));
         }
     }
 }

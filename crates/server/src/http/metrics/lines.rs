@@ -72,6 +72,13 @@ const LINES: &[Line] = &[
                 "Commands that ran on another thread, as they take long.",
             ),
             ("waits", "worker_lock_waits", Counter, 1.0, "Waits for locks that others had."),
+            (
+                "core_wait_us",
+                "worker_core_wait_seconds",
+                Counter,
+                1e-6,
+                "How long a worker was ready to run and had no core.",
+            ),
             ("letters", "worker_messages", Counter, 1.0, "Messages for clients of a worker."),
         ],
     },

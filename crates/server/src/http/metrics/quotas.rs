@@ -12,11 +12,13 @@ use super::exposition::{Exposition, MetricKind};
 use super::keys::label;
 use crate::http::state::HttpState;
 
-/// A kind of account: its label, its metrics in the order of [`RATES`], and that of rejections.
+/// A kind of account: its label, its metrics in the order of [`RATES`], that of rejections, and
+/// that of what its limits have left.
 struct Accounts {
     label: &'static str,
     used: [(&'static str, f64, &'static str); RATES.len()],
     rejected: (&'static str, &'static str),
+    spent: (&'static str, &'static str),
 }
 
 const OF_USERS: Accounts = Accounts {
@@ -28,6 +30,10 @@ const OF_USERS: Accounts = Accounts {
         ("user_busy_seconds", 1e-6, "How long a user's commands took."),
     ],
     rejected: ("user_quota_rejections", "Requests of a user that were refused by its quota."),
+    spent: (
+        "user_quota_spent_ratio",
+        "How much of a user's limit is spent; from 1 on requests are refused.",
+    ),
 };
 
 const OF_DATABASES: Accounts = Accounts {
@@ -39,6 +45,10 @@ const OF_DATABASES: Accounts = Accounts {
         ("db_busy_seconds", 1e-6, "How long the commands in a database took."),
     ],
     rejected: ("db_quota_rejections", "Requests that were refused by a database's quota."),
+    spent: (
+        "db_quota_spent_ratio",
+        "How much of a database's limit is spent; from 1 on requests are refused.",
+    ),
 };
 
 /// The metrics of a database's memory, with what they are.
@@ -54,9 +64,12 @@ pub(super) fn families() -> Vec<MetricFamily> {
             MetricFamily::of(name, MetricKind::Counter, help).with_label(accounts.label)
         })
     });
+    let spent = [OF_USERS, OF_DATABASES].map(|Accounts { label, spent: (name, help), .. }| {
+        MetricFamily::of(name, MetricKind::Gauge, help).with_label(label).with_label("limit")
+    });
     let gauges = [MEMORY, MEMORY_MAX]
         .map(|(name, help)| MetricFamily::of(name, MetricKind::Gauge, help).with_label("db"));
-    counters.chain(gauges).collect()
+    counters.chain(spent).chain(gauges).collect()
 }
 
 pub(super) fn write(server: &HttpState, exposition: &mut Exposition, names_users: bool) {
@@ -64,18 +77,16 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition, names_users
     if !quotas.is_accounting_on() {
         return;
     }
+    let now_us = server.keyspace.clock().monotonic_us();
     if names_users {
         let users = quotas.all_users().into_iter();
-        write_accounts(
-            &OF_USERS,
-            &users.map(|(name, it)| (label(&name), it)).collect::<Vec<_>>(),
-            exposition,
-        );
+        let named: Vec<_> = users.map(|(name, it)| (label(&name), it)).collect();
+        write_accounts(&OF_USERS, &named, now_us, exposition);
     }
     let mut databases = quotas.all_databases();
     databases.retain(|(database, _)| *database < server.keyspace.database_count());
     let named = databases.iter().map(|(database, it)| (database.to_string(), it.clone()));
-    write_accounts(&OF_DATABASES, &named.collect::<Vec<_>>(), exposition);
+    write_accounts(&OF_DATABASES, &named.collect::<Vec<_>>(), now_us, exposition);
     exposition.family_if(!databases.is_empty(), MEMORY.0, MetricKind::Gauge, MEMORY.1);
     for (database, _) in &databases {
         let memory = server.keyspace.database_memory(*database);
@@ -91,6 +102,7 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition, names_users
 fn write_accounts(
     kind: &Accounts,
     accounts: &[(String, Arc<Account>)],
+    now_us: i64,
     exposition: &mut Exposition,
 ) {
     let is_any = !accounts.is_empty();
@@ -104,5 +116,14 @@ fn write_accounts(
     exposition.family_if(is_any, name, MetricKind::Counter, help);
     for (of, account) in accounts {
         exposition.sample(&[(kind.label, of)], account.rejected());
+    }
+    let (name, help) = kind.spent;
+    let is_any_limited = accounts.iter().any(|(_, account)| account.is_limited());
+    exposition.family_if(is_any_limited, name, MetricKind::Gauge, help);
+    for (of, account) in accounts {
+        for (limit, rate, remaining) in account.limited_rates(now_us) {
+            let spent = 1.0 - remaining as f64 / rate.amount as f64;
+            exposition.sample(&[(kind.label, of), ("limit", limit.name())], spent);
+        }
     }
 }

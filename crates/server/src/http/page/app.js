@@ -1,5 +1,6 @@
 // The frame of the dashboard: its views, the line of state, and the keys of the keyboard.
 
+import { accounts } from './accounts.js';
 import { read } from './api.js';
 import { console_ } from './console.js';
 import { keys } from './keys.js';
@@ -12,13 +13,14 @@ import { el } from './text.js';
 const VIEWS = [
   ['overview', 'Overview', overview], ['keys', 'Keys', keys], ['hot', 'Hot keys', hotKeys],
   ['big', 'Big keys', bigKeys], ['prefixes', 'Prefixes', prefixes], ['slow', 'Slow commands', slow],
-  ['clients', 'Clients', clients], ['replication', 'Replication', replication],
+  ['clients', 'Clients', clients], ['accounts', 'Accounts', accounts],
+  ['replication', 'Replication', replication],
   ['configuration', 'Configuration', configuration], ['console', 'Console', console_],
 ];
 const main = document.getElementById('main');
 const state = document.getElementById('state');
-// The tenth is reached by 0.
-const keyOf = (at) => (at + 1) % 10;
+// In the order of a keyboard's upper row.
+const keyOf = (at) => '1234567890-'[at];
 const links = VIEWS.map(([name, title], at) => el('a', { href: `#${name}`,
   title: `${title} (${keyOf(at)})` }, title));
 let end = () => {};
@@ -75,7 +77,7 @@ document.getElementById('theme').addEventListener('click', turn);
 document.addEventListener('keydown', (event) => {
   const is_typing = event.target.closest('input, select, textarea, dialog');
   if (is_typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const view = VIEWS.find((_, at) => event.key === String(keyOf(at)));
+  const view = VIEWS.find((_, at) => event.key === keyOf(at));
   if (view) location.hash = view[0];
   else if (event.key === 't') turn();
   else if (event.key === '/') {

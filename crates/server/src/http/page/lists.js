@@ -1,4 +1,5 @@
-// The views that are tables: slow commands, clients, and the configuration.
+// The views that are tables: keys and prefixes that stand out, slow commands, clients, and the
+// configuration.
 
 import { read } from './api.js';
 import { count, counted, el, micros, seconds, shown, size } from './text.js';
@@ -6,7 +7,7 @@ import { count, counted, el, micros, seconds, shown, size } from './text.js';
 /** A table with a filter and columns to sort by. A column is
   * `[head, text of a row, number of a row, class]`. Where there are choices, each is
   * `[word, path]`. */
-function table(main, { title, path, choices, columns, refresh, note, className, rowsOf }) {
+export function table(main, { title, path, choices, columns, refresh, note, className, rowsOf }) {
   const field = el('input', { type: 'search', placeholder: 'Filter', 'aria-label': 'Filter',
     autocomplete: 'off', spellcheck: false });
   const body = el('tbody');

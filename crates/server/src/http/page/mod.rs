@@ -23,6 +23,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/", HTML, include_str!("index.html")),
     ("/ui/style.css", STYLE, include_str!("style.css")),
     ("/ui/icon.svg", PICTURE, include_str!("icon.svg")),
+    ("/ui/accounts.js", SCRIPT, include_str!("accounts.js")),
     ("/ui/api.js", SCRIPT, include_str!("api.js")),
     ("/ui/app.js", SCRIPT, include_str!("app.js")),
     ("/ui/charts.js", SCRIPT, include_str!("charts.js")),

@@ -23,6 +23,7 @@ export function overview(main) {
   };
   const commands = el('tbody');
   const databases = el('tbody');
+  const regressed = el('tbody');
   const sizes = el('tbody');
   const heads = (...names) => el('thead', el('tr', names.map((name, at) =>
     el(at ? 'th.number' : 'th', name))));
@@ -34,7 +35,9 @@ export function overview(main) {
     el('div.grid', Object.values(charts).map((chart) => chart.node)),
     el('div.grid',
       el('section.card', el('h2', 'Commands, by time spent'), el('div.scroll', el('table',
-        heads('Command', 'Per second', 'Mean', 'p50', 'p99'), commands))),
+        heads('Command', 'Per second', 'Mean', 'p50', 'p99'), commands)),
+        el('h2', { style: 'margin-top: 1rem' }, 'Slower than their best'), el('div.scroll', el('table',
+          heads('Command', 'Calls', 'p99', 'Best p99', 'Times'), regressed))),
       el('section.card', el('h2', 'Databases'), el('div.scroll', el('table',
         heads('Database', 'Keys', 'With expiry', 'Mean expiry'), databases)),
         el('h2', { style: 'margin-top: 1rem' }, 'Sizes of keys'), el('div.scroll', el('table',
@@ -45,6 +48,9 @@ export function overview(main) {
     drawCharts(charts);
     fill(commands, samples.commands.slice(0, 12).map((one) => [one.name.replace('|', ' '),
       count(one.rate), micros(one.mean), micros(one.p50), micros(one.p99)]), 'No command ran just now');
+    fill(regressed, (samples.latency.regressed ?? []).map((one) => [one.command.replace('|', ' '),
+      one.size, micros(one.p99_us), micros(one.best_p99_us), count(one.regressions)]),
+    'No command strays now');
     fill(databases, databaseRows(samples.info.Keyspace), 'There are no keys');
     fill(sizes, sizeRows(samples.info.Keysizes), 'There are no keys');
   };

@@ -2,7 +2,11 @@
 //!
 //! Invariant: only commands that were called, or refused, are listed.
 
+use std::collections::BTreeMap;
+
 use config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
+use engine::observe::call_size::CallSize;
+use engine::observe::latency_baselines::BaselineFigures;
 use engine::observe::stats::{CallStats, bucket_limit};
 use engine::shared::Shared;
 use engine::table::command_table::CommandEntry;
@@ -48,6 +52,16 @@ pub(super) fn write_latencies(server: &Server, report: &mut InfoText) {
 pub(crate) fn called(server: &Shared) -> impl Iterator<Item = (&CommandEntry, CallStats)> {
     let entries = server.table.entries().iter().flat_map(CommandEntry::family);
     entries.filter_map(|entry| Some((entry, server.observed.stats.calls_of(entry.id)?)))
+}
+
+/// The commands and sizes of calls of which enough is known, each with its latency of late and at
+/// best.
+pub(crate) fn baselines(server: &Shared) -> Vec<(&CommandEntry, CallSize, BaselineFigures)> {
+    let entries = server.table.entries().iter().flat_map(CommandEntry::family);
+    let entries: BTreeMap<usize, &CommandEntry> = entries.map(|entry| (entry.id, entry)).collect();
+    let figures = server.observed.baselines.figures().into_iter();
+    let named = |(id, size, figures)| Some((*entries.get(&id)?, size, figures));
+    figures.filter_map(named).collect()
 }
 
 /// The duration, in microseconds, that so many percent of the calls did not exceed.

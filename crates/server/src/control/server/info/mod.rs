@@ -31,7 +31,7 @@ use crate::server::Server;
 
 use report::InfoText;
 
-pub(crate) use commands::called;
+pub(crate) use commands::{baselines, called};
 
 pub(crate) const INFO: ControlCommand = Command {
     spec: Spec {

@@ -13,16 +13,19 @@ pub(super) fn write(server: &Server, report: &mut InfoText) {
         return;
     }
     let users = quotas.all_users();
-    let (mut sum, mut rejected, mut limited) = (Usage::default(), 0, 0);
+    let now_us = server.keyspace.clock().monotonic_us();
+    let (mut sum, mut rejected, mut limited, mut exhausted) = (Usage::default(), 0, 0, 0);
     for (_, account) in &users {
         for (sum, used) in sum.iter_mut().zip(account.usage()) {
             *sum += used;
         }
         rejected += account.rejected();
         limited += usize::from(account.is_limited());
+        exhausted += usize::from(account.exhausted(now_us).is_some());
     }
     report.field("quota_users", users.len());
     report.field("quota_users_limited", limited);
+    report.field("quota_users_exhausted", exhausted);
     let [requests, bytes_in, bytes_out, micros] = sum;
     report.field("quota_users_requests", requests);
     report.field("quota_users_bytes_in", bytes_in);
@@ -40,11 +43,13 @@ fn write_database(server: &Server, report: &mut InfoText, database: usize, accou
     let [requests, bytes_in, bytes_out, micros] = account.usage();
     let (rejected, max) = (account.rejected(), account.memory_max());
     let memory = server.keyspace.database_memory(database);
+    let now_us = server.keyspace.clock().monotonic_us();
+    let is_exhausted = u8::from(account.exhausted(now_us).is_some());
     report.field(
         &format!("quota_db{database}"),
         format_args!(
             "requests={requests},bytes_in={bytes_in},bytes_out={bytes_out},cpu_usec={micros},\
-             rejected={rejected},memory={memory},memory_max={max}"
+             rejected={rejected},memory={memory},memory_max={max},exhausted={is_exhausted}"
         ),
     );
 }

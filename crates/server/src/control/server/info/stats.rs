@@ -77,6 +77,7 @@ pub(super) fn write(server: &Server, report: &mut InfoText) {
     report.field("client_output_buffer_limit_disconnections", unread);
     let strangers = get(&stats.unauthenticated_disconnections);
     report.field("client_unauthenticated_disconnections", strangers);
+    report.field("regressed_commands", server.observed.baselines.regressed());
     report.field("delayed_logins", get(&stats.delayed_logins));
     report.fields(&["reply_buffer_shrinks", "reply_buffer_expands"], 0);
     write_loops(server, &rates, &totals, report);

@@ -41,6 +41,9 @@ pub(super) fn write_workers(server: &Server, report: &mut InfoText) {
         }
         let mail = server.mailboxes.stats(lane);
         line += &format!(",letters={},letter_wakes={}", mail.letters, mail.wakes);
+        if let Some(micros) = counters.core_wait_us() {
+            line += &format!(",core_wait_us={micros}");
+        }
         report.field(&format!("worker_{lane}"), line);
     }
     write_stalls(&server.keyspace.stall_stats().snapshot(), report);

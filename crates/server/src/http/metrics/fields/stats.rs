@@ -341,6 +341,12 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         Counter(1.0),
         "Clients closed as they did not log in.",
     ),
+    field(
+        "regressed_commands",
+        "commands_regressed",
+        Gauge(1.0),
+        "Commands, by the size of their calls, whose latency strays from its best now.",
+    ),
     field("delayed_logins", "logins_delayed", Counter(1.0), "Logins that were answered late."),
     field("tls_handshakes_full", "tls_handshakes_full", Counter(1.0), "Full handshakes of TLS."),
     field("tls_handshakes_resumed", "tls_handshakes_resumed", Counter(1.0), "Resumed handshakes."),
