@@ -38,10 +38,7 @@ impl Cluster {
             }
             AdminCommand::Claim { slots, from, epochs } => self.claim(slots, *from, *epochs),
             AdminCommand::FlushSlots(has_keys) => self.flush_slots(*has_keys),
-            AdminCommand::BumpEpoch => {
-                self.bump_epoch();
-                Ok(())
-            }
+            AdminCommand::BumpEpoch => self.order_new_epoch(),
             AdminCommand::Forget(id) => self.forget_node(*id),
             AdminCommand::Reset { is_hard, has_keys } => self.reset(*is_hard, *has_keys),
             AdminCommand::Save => {

@@ -54,6 +54,8 @@ pub enum AdminError {
     Granted,
     /// A node that is to claim slots does not know of this node's epoch yet.
     TargetIsBehind,
+    /// A new epoch would make claims newer of which it is not known whether they stand.
+    Unconfirmed,
     /// The epochs under which slots might be claimed are over.
     EpochsPassed,
     /// What is to be promised cannot be written down.
@@ -119,6 +121,10 @@ impl fmt::Display for AdminError {
             AdminError::EpochsPassed => {
                 out.write_str("The epochs are over under which the slots were granted")
             }
+            AdminError::Unconfirmed => out.write_str(
+                "A majority of the masters has not answered yet since this node began, stood \
+                 still or got slots: wait, or give up those that are gone by CLUSTER FORGET",
+            ),
             AdminError::NotSaved => out.write_str("The cluster configuration file is not written"),
             AdminError::ForgetMyself => out.write_str("I tried hard but I can't forget myself..."),
             AdminError::ForgetPrimary => out.write_str("Can't forget my master!"),

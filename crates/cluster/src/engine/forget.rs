@@ -97,6 +97,7 @@ impl Cluster {
         self.forget_failover();
         self.open.clear();
         self.handovers = Handovers::default();
+        self.confirmation.forget_claims();
         for id in self.others() {
             self.forget(id);
         }

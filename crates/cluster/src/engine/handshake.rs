@@ -126,7 +126,7 @@ impl Cluster {
         let mut node = Node::new(place, shard.unwrap_or(drawn), role);
         let now = self.now();
         (node.pong_received, node.last_received) = (now, now);
-        node.outbound = Some(OutboundLink { link, since: now, is_connected: true });
+        node.outbound = Some(OutboundLink::new(link, now, true));
         self.nodes.insert(header.sender, node);
         self.links.name(link, header.sender);
         self.save(Save::Written);

@@ -99,7 +99,7 @@ impl Cluster {
             Some(LinkPeer::Node(id)) => {
                 let now = self.now();
                 let Some(node) = self.nodes.get_mut(&id) else { return };
-                node.outbound = Some(OutboundLink { link, since: now, is_connected: true });
+                node.outbound = Some(OutboundLink::new(link, now, true));
                 self.ping(id);
             }
             Some(LinkPeer::Handshake(name)) => {
@@ -132,7 +132,9 @@ impl Cluster {
             let node = &self.nodes[&id];
             let since = |at: u64| now.saturating_sub(at);
             let is_overdue = node.ping_sent.is_some_and(|at| since(at) > patience);
-            let is_silent = since(node.last_received) > patience;
+            // A node that speaks by its own link is not silent; this one may not stand all the same.
+            let is_connected = node.outbound.is_some_and(|outbound| outbound.is_connected);
+            let is_silent = since(node.last_received) > patience || !is_connected;
             match node.outbound {
                 None => self.open_to(id),
                 Some(outbound)
@@ -159,7 +161,7 @@ impl Cluster {
         let link = self.links.open(LinkPeer::Node(id));
         self.actions.push(Action::Connect { link, ip, port: place.bus_port });
         let node = self.nodes.get_mut(&id).expect("the node was just read");
-        node.outbound = Some(OutboundLink { link, since, is_connected: false });
+        node.outbound = Some(OutboundLink::new(link, since, false));
         // A node that cannot be reached is one whose ping is not answered.
         node.ping_sent.get_or_insert(since);
     }

@@ -11,6 +11,7 @@
 
 mod admin_commands;
 mod admin_error;
+mod confirmation;
 mod election;
 mod event;
 mod failure_detection;
@@ -38,6 +39,7 @@ use std::collections::BTreeMap;
 use base::Random;
 
 pub use self::admin_error::AdminError;
+use self::confirmation::Confirmation;
 use self::election::Election;
 pub use self::event::{
     Action, AdminCommand, ClaimEpochs, Event, FailoverMode, LinkId, Millis, Moment,
@@ -70,6 +72,7 @@ pub struct Cluster {
     /// Slots on the move, from this node or to it.
     open: BTreeMap<Slot, OpenSlot>,
     handovers: Handovers,
+    confirmation: Confirmation,
     /// Nodes that were forgotten, and until when they stay so.
     blacklist: BTreeMap<NodeId, Millis>,
     current_epoch: u64,
@@ -121,6 +124,7 @@ impl Cluster {
             links: Links::default(),
             open: BTreeMap::new(),
             handovers: Handovers::default(),
+            confirmation: Confirmation::new(moment.now),
             blacklist: BTreeMap::new(),
             current_epoch: 0,
             last_vote_epoch: 0,
@@ -286,6 +290,7 @@ impl Cluster {
 
     fn tick(&mut self) {
         self.ticks += 1;
+        self.note_absence();
         self.expire_blacklist();
         self.run_handshakes();
         self.run_links();
@@ -295,6 +300,7 @@ impl Cluster {
         self.run_election();
         self.run_replica_migration();
         self.run_grants();
+        self.run_confirmation();
         self.update_state();
     }
 

@@ -34,6 +34,30 @@ pub(super) struct OutboundLink {
     pub(super) link: LinkId,
     pub(super) since: Millis,
     pub(super) is_connected: bool,
+    /// How many pings have gone by the link, and how many answers have come.
+    pings: u64,
+    pongs: u64,
+    /// Of the pings that are under way, which one, and when it was sent.
+    awaited: Option<(u64, Millis)>,
+}
+
+impl OutboundLink {
+    pub(super) fn new(link: LinkId, since: Millis, is_connected: bool) -> OutboundLink {
+        OutboundLink { link, since, is_connected, pings: 0, pongs: 0, awaited: None }
+    }
+
+    /// A ping goes by the link.
+    pub(super) fn count_ping(&mut self, now: Millis) {
+        self.pings += 1;
+        self.awaited.get_or_insert((self.pings, now));
+    }
+
+    /// A pong has come: when the ping was sent that is answered for sure, if another one is.
+    fn count_pong(&mut self) -> Option<Millis> {
+        self.pongs = self.pings.min(self.pongs + 1);
+        let awaited = self.awaited.take_if(|(ping, _)| *ping <= self.pongs);
+        awaited.map(|(_, sent)| sent)
+    }
 }
 
 /// Where a node is reached.
@@ -75,6 +99,9 @@ pub(super) struct Node {
     /// Since when a ping is unanswered.
     pub(super) ping_sent: Option<Millis>,
     pub(super) pong_received: Millis,
+    /// When the newest ping was sent of which it is sure that the node has answered it. A pong may
+    /// be the answer to an earlier one than the last.
+    pub(super) answered_ping: Millis,
     pub(super) last_received: Millis,
     /// The nodes that said that this one does not answer, and when.
     pub(super) reports: BTreeMap<NodeId, Millis>,
@@ -115,6 +142,7 @@ impl Node {
             inbound: None,
             ping_sent: None,
             pong_received: 0,
+            answered_ping: 0,
             last_received: 0,
             reports: BTreeMap::new(),
             is_migrate_target: false,
@@ -155,6 +183,28 @@ impl Node {
 
     fn gave_up(&self, before: Millis) -> bool {
         self.health == FailureState::Reachable && self.unclaimed_since < before
+    }
+
+    /// The node has answered a ping.
+    pub(super) fn count_pong(&mut self) {
+        if let Some(sent) = self.outbound.as_mut().and_then(OutboundLink::count_pong) {
+            self.answered_ping = sent;
+        }
+    }
+
+    /// Whether the node has answered what was sent behind that moment, and can tell of claims by
+    /// the link that it has opened.
+    pub(super) fn has_answered(&self, after: Millis) -> bool {
+        let is_connected = self.outbound.is_some_and(|outbound| outbound.is_connected);
+        self.answered_ping > after && is_connected && self.inbound.is_some()
+    }
+
+    /// What the node has answered until now, or does to what is under way, counts no more.
+    pub(super) fn await_answer(&mut self) {
+        self.answered_ping = 0;
+        if let Some(outbound) = &mut self.outbound {
+            outbound.awaited = None;
+        }
     }
 
     pub(super) fn has_failed(&self) -> bool {

@@ -169,6 +169,7 @@ impl Cluster {
         own.shard = shard;
         self.open.clear();
         self.handovers = Handovers::default();
+        self.confirmation.forget_claims();
         self.forget_failover();
         self.follow_role();
         self.save(Save::Synced);

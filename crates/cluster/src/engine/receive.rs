@@ -270,6 +270,7 @@ impl Cluster {
         let now = self.now();
         let Some(node) = self.nodes.get_mut(&id) else { return };
         (node.pong_received, node.ping_sent) = (now, None);
+        node.count_pong();
         match node.health {
             FailureState::Reachable => {}
             FailureState::PFail => {

@@ -76,9 +76,12 @@ impl Cluster {
     pub(super) fn ping(&mut self, id: NodeId) {
         let now = self.now();
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        let Some(outbound) = node.outbound.filter(|outbound| outbound.is_connected) else { return };
+        let outbound = node.outbound.as_mut().filter(|outbound| outbound.is_connected);
+        let Some(outbound) = outbound else { return };
+        outbound.count_ping(now);
+        let link = outbound.link;
         node.ping_sent.get_or_insert(now);
-        self.send_gossip(outbound.link, MessageType::Ping, Some(id));
+        self.send_gossip(link, MessageType::Ping, Some(id));
     }
 
     /// Sends something other than gossip over the link to a node, if it stands.

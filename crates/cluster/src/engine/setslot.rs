@@ -40,6 +40,9 @@ impl Cluster {
                 if is_mine && id != self.me && has_keys {
                     return Err(AdminError::SlotHasKeys(slot));
                 }
+                if id == self.me && self.open.contains_key(&slot) {
+                    self.check_new_epoch()?;
+                }
                 self.assign(slot, id, has_keys);
             }
         }

@@ -25,11 +25,20 @@ use crate::slots::SlotSet;
 /// So many epochs are reserved for a claim: the target may have taken some that are not known here.
 const EPOCHS_OF_GRANT: u64 = 16;
 
+/// Each source reserves its own out of so many windows of epochs, by its place among the primaries.
+/// So moves that begin at once, at sources that have not heard of each other, are seldom claimed
+/// under one epoch. Nothing is built on that.
+const WINDOWS: u64 = 32;
+
+/// A window has room behind a grant for the epochs that follow it at its source: that of slots that
+/// are taken back, and of elections.
+const EPOCHS_OF_WINDOW: u64 = 2 * EPOCHS_OF_GRANT;
+
 /// Nodes that know of a claim have so long to tell of it, behind their answers.
-const SETTLING: Millis = 1000;
+pub(super) const SETTLING: Millis = 1000;
 
 /// Between two questions, in ticks: some fall into the time to settle.
-const TICKS_BETWEEN_QUESTIONS: u64 = 4;
+pub(super) const TICKS_BETWEEN_QUESTIONS: u64 = 4;
 
 /// What was agreed on and is not known to all yet.
 #[derive(Default, Debug)]
@@ -121,10 +130,14 @@ impl Handovers {
         });
     }
 
-    /// Up to which epoch this source has reserved for this node before it named `last`.
-    fn reserve(&mut self, source: NodeId, last: u64) -> u64 {
+    /// Up to which epoch this source has reserved for this node.
+    fn reserved_by(&self, source: NodeId) -> u64 {
+        self.reserved.get(&source).copied().unwrap_or(0)
+    }
+
+    fn reserve(&mut self, source: NodeId, last: u64) {
         let reserved = self.reserved.entry(source).or_default();
-        std::mem::replace(reserved, last.max(*reserved))
+        *reserved = last.max(*reserved);
     }
 
     /// Grants of these slots are over; whether there were any.
@@ -203,6 +216,10 @@ impl Cluster {
             return Err(AdminError::NotOwner(slot));
         }
         self.check_not_granted(slots)?;
+        if !self.is_confirmed() {
+            // Whoever claims them would make an old claim of this node a new one.
+            return Err(AdminError::Unconfirmed);
+        }
         // A target that is told of none takes one above those that it knows. That is to be above
         // the epoch of this node, under which others know its claims.
         if !names_epochs && self.nodes[&to].current_epoch < self.my_epoch() {
@@ -213,8 +230,7 @@ impl Cluster {
             // Under no epoch a node only asks.
             self.bump_epoch();
         }
-        let known = if names_epochs { self.current_epoch } else { self.my_epoch() };
-        let epochs = ClaimEpochs { first: known + 1, last: self.current_epoch + EPOCHS_OF_GRANT };
+        let epochs = self.epochs_of_grant(names_epochs);
         if names_epochs {
             // No replica is elected under an epoch that the target may take without being asked.
             self.current_epoch = epochs.last;
@@ -225,6 +241,18 @@ impl Cluster {
         self.save(Save::Synced);
         self.broadcast_pong();
         Ok(())
+    }
+
+    /// A target that is told of no epochs takes any above those that it knows.
+    fn epochs_of_grant(&self, names_epochs: bool) -> ClaimEpochs {
+        if !names_epochs {
+            let last = self.current_epoch + EPOCHS_OF_GRANT;
+            return ClaimEpochs { first: self.my_epoch() + 1, last };
+        }
+        let before = self.nodes.range(..self.me).filter(|(_, node)| node.is_voting()).count();
+        let window = before as u64 % WINDOWS;
+        let known = self.current_epoch + window * EPOCHS_OF_WINDOW;
+        ClaimEpochs { first: known + 1, last: known + EPOCHS_OF_GRANT }
     }
 
     /// Forgets a grant of which nobody was told.
@@ -249,12 +277,15 @@ impl Cluster {
     /// Sees to grants of which it is not known what became of them.
     pub(super) fn run_grants(&mut self) {
         let now = self.now();
+        // A question is no claim. So what this node has claimed of late is to be known to others
+        // before it asks, and what it has lost meanwhile to this node before it claims anew.
+        let (may_ask, may_claim) = (self.claims_are_known(), self.is_confirmed());
         let mut granted = std::mem::take(&mut self.handovers.granted);
         let (mut begins, mut refuted) = (false, SlotSet::empty());
         let mut last = 0;
         for grant in &mut granted {
             match &mut grant.stage {
-                GrantStage::Doubtful if now >= grant.until => {
+                GrantStage::Doubtful if may_ask && now >= grant.until => {
                     grant.stage = GrantStage::Asking { since: now, answered: None };
                     begins = true;
                 }
@@ -264,7 +295,7 @@ impl Cluster {
                     let settles = answered.is_some_and(|at| {
                         now >= at + SETTLING && self.is_answered(grant.target, at + SETTLING / 2)
                     });
-                    if settles {
+                    if settles && may_claim {
                         refuted = refuted.or(&grant.slots);
                         last = last.max(grant.epochs.last);
                     }
@@ -287,12 +318,9 @@ impl Cluster {
     /// itself, or a majority of those that would count if the target had claimed. Each of them can
     /// tell of a claim, by the link that it has opened.
     fn is_answered(&self, target: NodeId, after: Millis) -> bool {
-        let has_answered = |node: &Node| {
-            let is_connected = node.outbound.is_some_and(|outbound| outbound.is_connected);
-            node.pong_received > after && is_connected && node.inbound.is_some()
-        };
         let is_target = |id: NodeId, node: &Node| id == target && node.is_primary();
-        if self.nodes.get(&target).is_some_and(|node| node.is_primary() && has_answered(node)) {
+        if self.nodes.get(&target).is_some_and(|node| node.is_primary() && node.has_answered(after))
+        {
             return true;
         }
         let counts = |id: NodeId, node: &Node| node.is_voting() || is_target(id, node);
@@ -300,7 +328,7 @@ impl Cluster {
         let (mut size, mut answered) = (0, 0);
         for (id, node) in counted {
             size += 1;
-            answered += usize::from(*id == self.me || has_answered(node));
+            answered += usize::from(*id == self.me || node.has_answered(after));
         }
         answered > size / 2
     }
@@ -342,32 +370,41 @@ impl Cluster {
         let own_epoch = self.own().config_epoch;
         let epoch = match epochs {
             None => self.current_epoch + 1,
-            Some(ClaimEpochs { first, last }) => {
-                let before = self.handovers.reserve(from, last);
-                match first.max(own_epoch + 1) {
-                    epoch if epoch <= last => epoch,
-                    // Claims of several grants come in any order: this node's epoch is of another.
-                    _ if own_epoch <= before => own_epoch,
-                    _ => return Err(AdminError::EpochsPassed),
-                }
-            }
+            Some(ClaimEpochs { first, last }) => match first.max(own_epoch + 1) {
+                epoch if epoch <= last => epoch,
+                // Claims of several grants come in any order: this node's epoch is of another.
+                _ if own_epoch <= self.handovers.reserved_by(from) => own_epoch,
+                _ => return Err(AdminError::EpochsPassed),
+            },
         };
+        // Whoever asks claims nothing.
+        if self.handovers.is_asking() || (epoch > own_epoch && !self.may_renew_for(from)) {
+            return Err(AdminError::Unconfirmed);
+        }
+        if let Some(ClaimEpochs { last, .. }) = epochs {
+            self.handovers.reserve(from, last);
+        }
         self.mark_migrate_target(self.me);
+        let now = self.now();
         let source = self.nodes.get_mut(&from).expect("the node was just read");
+        source.await_answer();
         source.slots = source.slots.minus(slots);
         source.unclaimed = source.unclaimed.minus(slots);
         let own = self.own_mut();
         own.slots = own.slots.or(slots);
         own.config_epoch = epoch;
         self.current_epoch = self.current_epoch.max(epoch);
+        self.confirmation.note_claim(from, now);
         if epochs.is_none() {
-            let until = self.now() + self.settings.node_timeout;
+            let until = now + self.settings.node_timeout;
             self.handovers.claimed.push((from, slots.clone(), until));
         }
         self.close_lost_slots();
         self.save(Save::Synced);
         self.log(format!("Slots of node {from} have come; configEpoch {epoch}"));
         self.broadcast_pong();
+        // The answer says that the source has heard it.
+        self.ping(from);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: a slot goes to another node only by a claim of a greater epoch, when its owner has
 //! let it go, or has granted it (`slot_handover.rs`), so that all tables come to the same end.
 
+use super::admin_error::AdminError;
 use super::event::Action;
 use super::node::{Node, Role};
 use super::{Cluster, Save, is_primary_header};
@@ -185,8 +186,9 @@ impl Cluster {
         }
     }
 
-    /// Of two primaries with one epoch, the one with the smaller name takes a new one. One that has
-    /// just begun hears first what it has lost: under a new epoch that would be its own again.
+    /// Of two primaries with one epoch, the one with the smaller name takes a new one. A node whose
+    /// claims are not confirmed hears first what it has lost (`confirmation.rs`): under a new epoch
+    /// that would be its own again. The collision is there still behind that.
     pub(super) fn resolve_epoch_collision(&mut self, header: &Header) {
         let own = self.own();
         if !own.is_primary()
@@ -194,6 +196,8 @@ impl Cluster {
             || header.config_epoch != own.config_epoch
             || header.sender <= self.me
             || self.state.has_just_begun(self.now())
+            || !self.is_confirmed()
+            || self.confirmation.was_cut_off()
         {
             return;
         }
@@ -207,11 +211,31 @@ impl Cluster {
         self.broadcast_pong();
     }
 
-    /// Takes a new epoch without asking anybody; whether one was needed.
-    pub(super) fn bump_epoch(&mut self) -> bool {
+    /// CLUSTER BUMPEPOCH.
+    pub(super) fn order_new_epoch(&mut self) -> Result<(), AdminError> {
+        self.check_new_epoch()?;
+        self.bump_epoch();
+        Ok(())
+    }
+
+    /// Whether a new epoch may be taken without asking anybody, if one is needed.
+    pub(super) fn check_new_epoch(&self) -> Result<(), AdminError> {
+        match self.is_highest() || self.is_confirmed() {
+            true => Ok(()),
+            false => Err(AdminError::Unconfirmed),
+        }
+    }
+
+    /// Whether this node has an epoch, and no other one a greater.
+    fn is_highest(&self) -> bool {
         let highest = self.nodes.values().map(|node| node.config_epoch).max().unwrap_or(0);
         let own = self.own().config_epoch;
-        if own != 0 && own == highest {
+        own != 0 && own == highest
+    }
+
+    /// Takes a new epoch without asking anybody; whether one was needed.
+    pub(super) fn bump_epoch(&mut self) -> bool {
+        if self.is_highest() {
             return false;
         }
         self.current_epoch += 1;

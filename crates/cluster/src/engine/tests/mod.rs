@@ -1,5 +1,6 @@
 //! The engine: what single nodes do, and histories of whole clusters.
 
+mod confirmations;
 mod handovers;
 mod moving_data;
 mod orders;

@@ -51,6 +51,8 @@ struct Machine {
     skew: i64,
     /// The actions of a list after which the machine dies, if so.
     dies_after: Option<usize>,
+    /// The actions of a list after which the machine stands still, and until when.
+    stops_after: Option<(usize, u64)>,
     /// The wires of this machine's links.
     wires: BTreeMap<LinkId, usize>,
     readers: BTreeMap<LinkId, PacketReader>,
@@ -83,6 +85,8 @@ enum Happening {
     Connected(usize, LinkId),
     Closed(usize, LinkId),
     Bytes(usize, LinkId, Vec<u8>),
+    /// What a machine was to do when it stood still.
+    Rest(Vec<Action>),
 }
 
 pub(super) struct World {
@@ -179,6 +183,7 @@ impl World {
             stopped_until: 0,
             skew: 0,
             dies_after: None,
+            stops_after: None,
             wires: BTreeMap::new(),
             readers: BTreeMap::new(),
             accepted: 0,
@@ -300,7 +305,8 @@ impl World {
             return;
         }
         self.tell(|| format!("m{machine} dies"));
-        self.queue.retain(|_, (to, what)| *to != machine || !matches!(what, Happening::Tick));
+        let is_inner = |what: &Happening| matches!(what, Happening::Tick | Happening::Rest(_));
+        self.queue.retain(|_, (to, what)| *to != machine || !is_inner(what));
         self.machines[machine].readers.clear();
         for (link, index) in std::mem::take(&mut self.machines[machine].wires) {
             let wire = &self.wires[index];
@@ -398,6 +404,7 @@ impl World {
                 let (peer, local) = (ip(other), ip(machine));
                 self.feed(machine, Event::Accepted { link: own, peer, local });
             }
+            Happening::Rest(actions) => self.carry_out(machine, actions),
             Happening::Paused => {
                 let offset = self.machines[machine].offset;
                 self.feed(machine, Event::WritesPaused { offset });
@@ -436,7 +443,13 @@ impl World {
     }
 
     fn carry_out(&mut self, machine: usize, actions: Vec<Action>) {
-        for action in actions {
+        let mut actions = actions.into_iter();
+        while let Some(action) = actions.next() {
+            if self.stops(machine) {
+                let rest = std::iter::once(action).chain(actions).collect();
+                let until = self.machines[machine].stopped_until;
+                return self.push(until, machine, Happening::Rest(rest));
+            }
             if let Some(left) = &mut self.machines[machine].dies_after {
                 if *left == 0 {
                     self.machines[machine].dies_after = None;

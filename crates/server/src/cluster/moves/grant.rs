@@ -16,7 +16,7 @@ use crate::cluster::start::ClusterContext;
 /// told that the slots are not served.
 const ANSWERS_US: i64 = 3_000_000;
 
-/// A target hears so soon of an epoch that this node has just taken.
+/// A target hears so soon of an epoch that this node has just taken, and a source of a claim.
 const EPOCH_US: i64 = 1_000_000;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -41,7 +41,9 @@ impl<'a> GrantGuard<'a> {
         let ends_us = now_us() + EPOCH_US;
         let granted = loop {
             match node.order(server, &grant, World::Going) {
-                Err(AdminError::TargetIsBehind) if now_us() < ends_us => sleep(POLL_INTERVAL),
+                Err(AdminError::TargetIsBehind | AdminError::Unconfirmed) if now_us() < ends_us => {
+                    sleep(POLL_INTERVAL);
+                }
                 granted => break granted,
             }
         };

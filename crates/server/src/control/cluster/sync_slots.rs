@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::Duration;
 
-use cluster::{AdminCommand, ClaimEpochs, Cluster, EPOCH_MAX, NodeId, SlotSet};
+use cluster::{AdminCommand, AdminError, ClaimEpochs, Cluster, EPOCH_MAX, NodeId, SlotSet};
 use commands::arguments::is;
 use commands::errors::SYNTAX;
 use config::settings::CLUSTER_MANUAL_FAILOVER_TIMEOUT;
@@ -25,6 +27,7 @@ use crate::server::Server;
 
 const NOT_EMPTY: Refusal = Refusal::error("ERR Slots have keys of an earlier time");
 const UNEXPECTED: Refusal = Refusal::error("ERR Unexpected state machine transition");
+const BETWEEN_CLAIMS: Duration = Duration::from_millis(5);
 /// What a source says behind ESTABLISH.
 const WORDS: [&str; 4] = ["ACK", "SNAPSHOT-EOF", "PAUSED", "FAILOVER-GRANTED"];
 
@@ -176,12 +179,26 @@ fn check(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
     checked.map_err(|why| Refusal::owned(format!("ERR {why}")))
 }
 
-/// Takes the slots, unless the source may go on writing to them by now.
+/// Takes the slots. Claims that were made before them are confirmed first: that takes as long as
+/// their source needs to answer, as a rule.
 fn claim(
     server: &'static Server,
     import: &SlotImport,
     epochs: Option<ClaimEpochs>,
 ) -> Result<(), Refusal> {
+    while !claim_if_confirmed(server, import, epochs)? {
+        sleep(BETWEEN_CLAIMS);
+    }
+    Ok(())
+}
+
+/// Takes the slots, unless the source may go on writing to them by now; or says that other claims
+/// of this node are not confirmed yet.
+fn claim_if_confirmed(
+    server: &'static Server,
+    import: &SlotImport,
+    epochs: Option<ClaimEpochs>,
+) -> Result<bool, Refusal> {
     const LATE: Refusal = Refusal::error("ERR The pause of the source may be over");
     const UNSAFE: Refusal = Refusal::error("ERR The log has not taken all that came");
     point_in_claim(ClaimPlace::Look);
@@ -201,8 +218,10 @@ fn claim(
     let MoveJob { slots, source, .. } = &*import.job;
     let order = AdminCommand::Claim { slots: slots.clone(), from: *source, epochs };
     point_in_claim(ClaimPlace::Order);
-    let done = server.cluster.order(server, &order, World::Stopped);
-    done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
-    import.note_claimed();
-    Ok(())
+    match server.cluster.order(server, &order, World::Stopped) {
+        Ok(()) => import.note_claimed(),
+        Err(AdminError::Unconfirmed) => return Ok(false),
+        Err(why) => return Err(Refusal::owned(format!("ERR {why}"))),
+    }
+    Ok(true)
 }

@@ -105,6 +105,52 @@ impl World {
         }
     }
 
+    /// Gives an order to a machine that stands still until then, behind so many of the actions that
+    /// follow, or behind all of them.
+    pub(in super::super) fn order_and_stop(
+        &mut self,
+        machine: usize,
+        order: &AdminCommand,
+        actions: usize,
+        until: u64,
+    ) {
+        self.machines[machine].stops_after = Some((actions, until));
+        self.order(machine, order);
+        self.machines[machine].stops_after = None;
+        self.freeze(machine, until);
+    }
+
+    /// Whether a machine stands still before its next action.
+    pub(super) fn stops(&mut self, machine: usize) -> bool {
+        let it = &mut self.machines[machine];
+        let Some((left, until)) = &mut it.stops_after else { return false };
+        if *left == 0 {
+            it.stopped_until = *until;
+            it.stops_after = None;
+            return true;
+        }
+        *left -= 1;
+        false
+    }
+
+    /// A packet is under way for so long at most, if nothing special befalls it.
+    pub(in super::super) fn slow_down(&mut self, latency: u64) {
+        self.latency = latency;
+    }
+
+    /// What one machine sends does not come to the other.
+    pub(in super::super) fn cut(&mut self, from: usize, to: usize) {
+        self.cut.insert((from, to));
+    }
+
+    /// Cuts these machines off from all others, but not from each other.
+    pub(in super::super) fn separate(&mut self, machines: &[usize]) {
+        self.tell(|| format!("{machines:?} reach only each other"));
+        for other in (0..self.count()).filter(|it| !machines.contains(it)) {
+            self.cut.extend(machines.iter().flat_map(|it| [(*it, other), (other, *it)]));
+        }
+    }
+
     fn partition(&mut self) {
         let sides: Vec<bool> = self.machines.iter().map(|_| self.random.below(3) == 0).collect();
         self.tell(|| format!("partition {sides:?}"));
