@@ -1,5 +1,5 @@
-//! Keys of a slot on the move that MIGRATE takes away while a command is under way: what the command
-//! stores is whole, or the client is told to come again.
+//! Keys of a slot on the move that MIGRATE takes away while a command is under way: what the
+//! command stores is whole, or the client is told to come again.
 
 use tests::cluster::{Program, ask, ask_by, await_whole, id, meet};
 use tests::render::render;

@@ -284,8 +284,8 @@ fn reads_that_a_pause_of_writes_lets_pass_wait_for_nothing() {
     assert!(figure(&mut other, "waits") - before < 100);
 }
 
-/// What a command of EXEC leaves with its session costs the commands behind it nothing, however much
-/// that is.
+/// What a command of EXEC leaves with its session costs the commands behind it nothing, however
+/// much that is.
 #[test]
 fn very_many_preparations_within_exec_cost_what_each_costs() {
     /// With a copy of all for each, minutes.

@@ -1,12 +1,12 @@
 //! Walks: the data set as it was at one instant, gathered while it goes on changing.
 //!
-//! A walk (a save, a rewrite, a full sync, a move of slots) begins at a cut, with the world stopped, and then visits
-//! every partition, or some, at leisure. Each entry and each partition have one mark per walk. At
-//! the cut the partitions' marks are flipped, so every entry that is there differs from its
-//! partition, as one that has not been saved. What is made later is born with its partition's mark.
-//! The only way to a mutable entry (`Mutation::before_change`) saves first whatever differs, and a
-//! database that is flushed is handed over with its entries. So each walk is given every entry of
-//! the cut exactly once, as it was then.
+//! A walk (a save, a rewrite, a full sync, a move of slots) begins at a cut, with the world
+//! stopped, and then visits every partition, or some, at leisure. Each entry and each partition
+//! have one mark per walk. At the cut the partitions' marks are flipped, so every entry that is
+//! there differs from its partition, as one that has not been saved. What is made later is born
+//! with its partition's mark. The only way to a mutable entry (`Mutation::before_change`) saves
+//! first whatever differs, and a database that is flushed is handed over with its entries. So each
+//! walk is given every entry of the cut exactly once, as it was then.
 //!
 //! A walk that is given up goes on without saving until all marks agree again: only then may its
 //! bit be used by another.
@@ -25,8 +25,8 @@ use crate::lock::partition::PartitionIndex;
 /// How many walks may run at once: one header bit each.
 pub const WALKS: usize = 3;
 
-/// Takes what transactions are about to change. Called under the lock of the entry's partition: a sink may copy or
-/// share, never wait or fail.
+/// Takes what transactions are about to change. Called under the lock of the entry's partition: a
+/// sink may copy or share, never wait or fail.
 pub trait WalkSink: Send + Sync {
     /// The entry as it was at the walk's cut, in its physical database.
     fn save(&self, database: usize, entry: EntryRef<'_>);

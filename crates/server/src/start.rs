@@ -250,7 +250,11 @@ fn begin_bus(server: &'static Server, bus: Option<BusSockets>) -> Result<(), Str
 }
 
 /// Loads what was found, and goes on as a replica where the configuration says so.
-fn load(server: &'static Server, runtime: &Runtime, found: Option<DataFiles>) -> Result<(), String> {
+fn load(
+    server: &'static Server,
+    runtime: &Runtime,
+    found: Option<DataFiles>,
+) -> Result<(), String> {
     let resume = |history| {
         let of_cluster = server.cluster_start().primary();
         server.links.resume(server, of_cluster, history);

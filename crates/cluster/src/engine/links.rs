@@ -132,7 +132,8 @@ impl Cluster {
             let node = &self.nodes[&id];
             let since = |at: u64| now.saturating_sub(at);
             let is_overdue = node.ping_sent.is_some_and(|at| since(at) > patience);
-            // A node that speaks by its own link is not silent; this one may not stand all the same.
+            // A node that speaks by its own link is not silent; this one may not stand all the
+            // same.
             let is_connected = node.outbound.is_some_and(|outbound| outbound.is_connected);
             let is_silent = since(node.last_received) > patience || !is_connected;
             match node.outbound {

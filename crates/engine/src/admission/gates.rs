@@ -535,7 +535,7 @@ pub(crate) fn destination_batched(
     entry: &CommandEntry,
     (args, known): (Args<'_>, &[Location]),
 ) -> Option<Box<str>> {
-    if lane.shared.gates.quotas.has_quotas() && quota::is_limited(lane, session) {
+    if quota::is_limited(lane, session, session.database) {
         return None;
     }
     match ask(lane, session, entry, args, || known, acl_check::is_denied_quietly) {

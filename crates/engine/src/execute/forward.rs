@@ -49,7 +49,7 @@ fn body_of(server: &Shared, session: &Session, (entry, args): Request<'_>) -> Fo
         Role::Exec => {
             let queue = session.multi.as_ref().and_then(|multi| multi.queue_for_elsewhere());
             let queue = Arc::clone(queue.expect("the gate has looked at it"));
-            ForwardBody::OffloadedTransaction(QueuedRequests::new(queue))
+            ForwardBody::Transaction(QueuedRequests::new(queue))
         }
         Role::RunDigest => {
             let digits = args.get(1).unwrap_or_default();

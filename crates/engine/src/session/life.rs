@@ -380,7 +380,6 @@ pub fn live(body: &mut impl SessionHost, cx: &mut TaskContext<'_>) -> LifeOutcom
     }
 }
 
-#[inline]
 fn due_signal_of(body: &impl SessionHost, asked: PendingSignals) -> Option<DueSignal> {
     due_signal(asked, || body.status(), || body.must_disconnect())
 }
@@ -402,8 +401,8 @@ pub(crate) fn due_signal(
     if is_asked(Signal::Kill) {
         Some(DueSignal::Kill)
     } else if is_asked(Signal::Review) && (is_settled || must_disconnect()) {
-        // What was sent elsewhere may begin to wait there: until that is known the review stays
-        // asked, and nobody gives it anything.
+        // While it is not known whether what was sent elsewhere waits there, the review stays
+        // asked.
         Some(DueSignal::Review)
     } else if is_asked(Signal::ReviewAfterReply) && is_settled {
         Some(DueSignal::ReviewAfterReply)

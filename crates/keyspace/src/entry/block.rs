@@ -155,8 +155,8 @@ impl Block {
         Header::from_bits(unsafe { self.header_word() }.load(Ordering::Relaxed))
     }
 
-    /// Replaces the header by a function of itself; the caller holds the lock of the entry's partition, so plain
-    /// load and store suffice.
+    /// Replaces the header by a function of itself; the caller holds the lock of the entry's
+    /// partition, so plain load and store suffice.
     ///
     /// # Safety
     /// The block must be live.

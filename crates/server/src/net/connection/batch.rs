@@ -10,15 +10,12 @@ use std::task::{Context as TaskContext, Poll};
 use commands::{Flags, Role};
 use config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use engine::clients::registry::Signal;
-use engine::execute::{
-    LOCK_BATCH_MAX, LockBatch, Lookup, execute, join_forward, queue_together, send_on,
-};
+use engine::execute::{LOCK_BATCH_MAX, LockBatch, Lookup, execute, queue_together};
 use engine::lane::is_over;
 use engine::reclaim::client_eviction;
 use engine::runtime::lanes::READ_SIZE;
 use engine::session::life::{BACKLOG_LIMIT, StepEnd};
-use engine::session::{ForwardBatch, PendingInput};
-use engine::session::{LockWaitEnd, Step};
+use engine::session::{LockWaitEnd, PendingInput, Step};
 use keyspace::Location;
 use proto::{Args, Output, ProtocolError, Reply};
 use smallvec::SmallVec;
@@ -27,6 +24,8 @@ use super::window::{Slot, WINDOW, Window};
 use super::{Connection, DeferralState, Session, Suspension};
 use crate::net::output_limit;
 use crate::net::worker::Worker;
+
+mod forward;
 
 /// After so many commands, or a turn's time, a session lets others have the worker.
 pub(super) const COMMAND_BUDGET: u32 = 64;
@@ -431,25 +430,6 @@ impl Batch<'_> {
         };
         self.window.advance(consumed);
         end
-    }
-
-    /// Sends a request on to another node, with those right behind it that are for the same node.
-    #[cold]
-    fn forward(&mut self, serve: &mut Connection, mut batch: Box<ForwardBatch>) {
-        loop {
-            if self.window.is_empty() {
-                let limits = self.worker.server.request_limits(serve.session.is_authenticated());
-                self.window.fill(self.data, &limits);
-            }
-            let Some((args, located, end)) = self.window.first(self.data) else { break };
-            let executor = self.worker.executor();
-            if !join_forward(executor, &serve.session, &mut batch, args, located) {
-                break;
-            }
-            self.window.advance(end);
-            self.commands += 1;
-        }
-        serve.suspension = send_on(self.worker.executor(), &serve.session, batch);
     }
 
     /// A command may have made the client one of other limits, which hold for the next reply.
