@@ -183,7 +183,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "cluster-proxy",
         default: "no",
-        doc: "Sends requests for keys of other nodes on to them, for clients without a cluster map.",
+        doc: "Sends requests for keys of other nodes on, for clients that know no cluster.",
         ..WORKS
     },
     ConfigOption {

@@ -9,11 +9,11 @@
 //! - Calls come one at a time, with the clock's milliseconds; what is to be done is fetched with
 //!   `take_actions` after each call, and done in order. `Send`s of one replica keep their order
 //!   with its body, file and stream.
-//! - A client's REPLCONF goes to `Primary::announce`, with the client's own [`ReplconfState`], until
-//!   the client is attached, and to `Primary::replconf` from then on. Its PSYNC or SYNC goes to
-//!   `Primary::sync`, behind the gates of all commands (loading, stale, MULTI), with the journal's
-//!   lock held until the actions are
-//!   done, so that what was judged to be kept still is when `Pin` takes its place.
+//! - A client's REPLCONF goes to `Primary::announce`, with the client's own [`ReplconfState`],
+//!   until the client is attached, and to `Primary::replconf` from then on. Its PSYNC or SYNC goes
+//!   to `Primary::sync`, behind the gates of all commands (loading, stale, MULTI), with the
+//!   journal's lock held until the actions are done, so that what was judged to be kept still is
+//!   when `Pin` takes its place.
 //! - `CreateBacklog` and `FreeBacklog` are about the backlog, `Pin` gives a link a place in it,
 //!   `Stream` lets bytes flow from there. `Append` is a record for the journal, as a write's.
 //! - `StartSnapshot` is answered by `snapshot_cut` with the LSN of the cut, the world still

@@ -11,10 +11,10 @@
 //!   the driver's hands: clients, expiry, gates, and `History::promote` after what `promote` tells.
 //! - `Connect` is answered by `connected` or `connect_failed`, and `closed` tells of the end that
 //!   the other side made. With `Close` a connection is forgotten: no event of it comes afterwards.
-//! - A full sync may have a second connection, `PrimaryChannel::Rdb`. While its data come and are loaded
-//!   the first one's stream is told by `Hold`, to be kept by the driver; when `is_holding` is over
-//!   it is shown again, before anything else of the first connection is, `released` as that goes,
-//!   and with the first connection's end told behind it only.
+//! - A full sync may have a second connection, `PrimaryChannel::Rdb`. While its data come and are
+//!   loaded the first one's stream is told by `Hold`, to be kept by the driver; when `is_holding`
+//!   is over it is shown again, before anything else of the first connection is, `released` as that
+//!   goes, and with the first connection's end told behind it only.
 //! - Bytes are read into a buffer per connection of the driver while `is_reading`; the buffer grows
 //!   as they come. `received` is shown all of it, and when the actions are done, so many bytes are
 //!   taken off its front. What stays is half a line, less than a mark, or half a unit: bounded by

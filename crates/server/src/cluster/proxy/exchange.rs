@@ -224,8 +224,8 @@ impl ForwardExchange {
         self.pools.send(key, LinkOrder { bytes, requests, ceiling: usize::MAX, sender });
         let replies = receiver.await.unwrap_or_default();
         // 0 is said where the command waits no more: its reply is on the way.
-        let is_told = |reply: &LinkReply| matches!(reply, LinkReply::Whole(output, _) if output.front().starts_with(b":"));
-        replies.first().is_some_and(is_told)
+        let Some(LinkReply::Whole(output, _)) = replies.first() else { return false };
+        output.front().starts_with(b":")
     }
 
     fn order_of(&self, hops: &[Hop]) -> (LinkOrder, oneshot::Receiver<Vec<LinkReply>>) {
