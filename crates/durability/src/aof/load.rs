@@ -272,7 +272,7 @@ impl Source<'_> {
                 }
             };
             let end = end.map_err(|error| match error.damage {
-                Damage::Unread(_) | Damage::ReplayStop => self.failure(&error.to_string()),
+                Damage::Unread(_) | Damage::Stopped => self.failure(&error.to_string()),
                 _ => self.refuse(&error.to_string()),
             })?;
             (offset, head) = (end.offset, end.rest);

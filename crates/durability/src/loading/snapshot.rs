@@ -267,7 +267,7 @@ impl Placer for &LoaderThreads {
             Load::BuiltEntry(made) => made.offset,
         };
         if self.has_failed.load(Ordering::Relaxed) || self.loads.send((load, on_expired)).is_err() {
-            return Err(FileError::at(offset, Damage::ReplayStop));
+            return Err(FileError::at(offset, Damage::Stopped));
         }
         Ok(())
     }
@@ -364,7 +364,7 @@ impl LoaderThreads {
         let mut sum = Ok(Counts::default());
         for _ in 0..hired {
             let report = reports.recv();
-            let report = report.unwrap_or_else(|_| Err(FileError::at(0, Damage::ReplayStop)));
+            let report = report.unwrap_or_else(|_| Err(FileError::at(0, Damage::Stopped)));
             sum = match (sum, report) {
                 (Ok(sum), Ok(Counts { keys, expired })) => {
                     Ok(Counts { keys: sum.keys + keys, expired: sum.expired + expired })
