@@ -284,6 +284,7 @@ impl Cluster {
     fn begin(&mut self) {
         let now = self.now();
         self.state.begin(now);
+        self.confirmation = Confirmation::new(now);
         self.nodes.values_mut().for_each(|node| node.begin(now));
         self.restart_grants();
     }
