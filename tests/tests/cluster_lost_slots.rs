@@ -122,12 +122,18 @@ fn keys_of_a_lost_slot_stay_while_writes_are_paused() {
     let cluster = Cluster::start([APUS, APUS, APUS], &["--enable-debug-command", "yes"]);
     let (source, target) = (cluster.from(), cluster.to());
     assert_eq!(ask(source, &format!("DEBUG POPULATE {KEYS} {{foo}}")), "OK");
-    let owner = id(target);
-    for node in [target, source] {
-        let line = format!("CLUSTER SETSLOT {SLOT} NODE {owner}");
-        assert_eq!(ask(node, &line), "OK");
-    }
     let mut client = source.client();
+    let orders = [
+        (target, format!("IMPORTING {}", id(source))),
+        (source, format!("MIGRATING {}", id(target))),
+        (target, format!("NODE {}", id(target))),
+    ];
+    for (node, change) in orders {
+        assert_eq!(ask(node, &format!("CLUSTER SETSLOT {SLOT} {change}")), "OK");
+    }
+    eventually("the slot is lost", || {
+        ask_by(&mut client, "GET {foo}none").starts_with("(error) MOVED")
+    });
     assert_eq!(ask_by(&mut client, "CLIENT PAUSE 600000 WRITE"), "OK");
     let mut state = || (ask_by(&mut client, "DBSIZE"), client.info("master_repl_offset"));
     let paused = state();

@@ -46,7 +46,12 @@ const CASES: &[(&[&str], &str, &str, &str)] = &[
         "{a}small",
         "(integer) 6",
     ),
-    (&["PFADD {a}big 1 2", "PFADD {a}small 3"], "PFMERGE {a}to {a}big {a}small", "{a}small", "OK"),
+    (
+        &["DEL {a}to", "PFADD {a}to 9", "PFADD {a}big 1 2", "PFADD {a}small 3"],
+        "PFMERGE {a}to {a}big {a}small",
+        "{a}small",
+        "OK",
+    ),
     (&["RPUSH {a}big 2 1"], "SORT {a}big STORE {a}to", "{a}big", "(integer) 2"),
 ];
 
@@ -78,7 +83,7 @@ fn what_computes_apart_keeps_the_keys_of_a_slot_on_the_move() {
         assert!(said.starts_with("(integer)"), "{said}");
     };
     for (before, line, key, answer) in CASES {
-        for line in before.iter().chain([&"SET {a}to x"]) {
+        for line in [&"SET {a}to x"].into_iter().chain(*before) {
             let said = ask_by(&mut admin, line);
             assert!(!said.starts_with("(error)"), "{line} {said}");
         }

@@ -140,33 +140,19 @@ pub fn execute(
         queue::queue(lane, session, entry, location, args, out);
         return after(session, None, out, mark, Step::Done);
     }
-    // EXEC leaves out itself what its client does not want: that may be another in its middle.
-    let is_exec = entry.spec.role == Role::Exec;
-    let served = ServedRequest { server, client: Some(session.client.id), entry, args };
-    let several = located.several();
-    let mut request = CommandExecution {
+    let request = CommandExecution {
         engine,
         lane,
         handover,
         session,
         entry,
         location,
-        several,
+        several: located.several(),
         args,
         import: None,
         out,
     };
-    let mut step = served.serve(|| match entry.run {
-        Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
-            request.run_import(handler, grant)
-        }
-        Run::Data(handler) => request.run_data(handler, grant),
-        Run::Control => request.run_control(),
-        Run::Unit => request.run_unit(grant),
-    });
-    charge_step(lane, session, &mut step, || charge(lane, session, entry, args, out, length));
-    let mark = if is_exec { out.mark() } else { mark };
-    after(session, Some(entry), out, mark, step)
+    request.run_admitted(grant, (mark, length))
 }
 
 /// Leaves the reply out where the client wants none. What tells of subscriptions is no reply.
@@ -188,6 +174,26 @@ fn after(
 }
 
 impl CommandExecution<'_> {
+    /// Runs what the gates let pass. `mark` is where the output stood, with its length.
+    fn run_admitted(mut self, grant: Granted, (mark, length): (proto::Mark, usize)) -> Step {
+        let (lane, entry, args) = (self.lane, self.entry, self.args);
+        let client = Some(self.session.client.id);
+        let served = ServedRequest { server: lane.shared, client, entry, args };
+        let mut step = served.serve(|| match entry.run {
+            Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
+                self.run_import(handler, grant)
+            }
+            Run::Data(handler) => self.run_data(handler, grant),
+            Run::Control => self.run_control(),
+            Run::Unit => self.run_unit(grant),
+        });
+        let Self { session, out, .. } = self;
+        charge_step(lane, session, &mut step, || charge(lane, session, entry, args, out, length));
+        // EXEC leaves out itself what its client does not want: that may be another in its middle.
+        let mark = if entry.spec.role == Role::Exec { out.mark() } else { mark };
+        after(session, Some(entry), out, mark, step)
+    }
+
     fn run_data(&mut self, handler: Handler, grant: Granted) -> Step {
         let is_granted = grant.is_some();
         if !is_granted

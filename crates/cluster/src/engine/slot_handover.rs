@@ -217,7 +217,7 @@ impl Cluster {
         }
         self.check_not_granted(slots)?;
         if !self.is_confirmed() {
-            // Whoever claims them would make an old claim of this node a new one.
+            // A claim of them would make an old claim of this node a new one.
             return Err(AdminError::Unconfirmed);
         }
         // A target that is told of none takes one above those that it knows. That is to be above
@@ -377,7 +377,7 @@ impl Cluster {
                 _ => return Err(AdminError::EpochsPassed),
             },
         };
-        // Whoever asks claims nothing.
+        // A node that asks claims nothing.
         if self.handovers.is_asking() || (epoch > own_epoch && !self.may_renew_for(from)) {
             return Err(AdminError::Unconfirmed);
         }

@@ -22,7 +22,7 @@ use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
 /// A request, as it was looked up.
-type Request<'a> = (&'static CommandEntry, Args<'a>);
+type EnteredCommand<'a> = (&'static CommandEntry, Args<'a>);
 
 /// Begins a batch for a node, which is to be told that a slot is on the move to it if the second
 /// of `to` says so.
@@ -30,7 +30,7 @@ type Request<'a> = (&'static CommandEntry, Args<'a>);
 pub(super) fn begin(
     lane: &Lane,
     session: &mut Session,
-    (entry, args): Request<'_>,
+    (entry, args): EnteredCommand<'_>,
     to: (Box<str>, bool),
 ) -> Step {
     let server = lane.shared;
@@ -44,7 +44,7 @@ pub(super) fn begin(
     Step::Forward(ForwardBatch::new(to, (session.database, session.resp, ceiling), request))
 }
 
-fn body_of(server: &Shared, session: &Session, (entry, args): Request<'_>) -> ForwardBody {
+fn body_of(server: &Shared, session: &Session, (entry, args): EnteredCommand<'_>) -> ForwardBody {
     match entry.spec.role {
         Role::Exec => {
             let queue = session.multi.as_ref().and_then(|multi| multi.queue_for_elsewhere());

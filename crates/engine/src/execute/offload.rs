@@ -90,6 +90,18 @@ enum NotReadmitted {
     PutOff,
 }
 
+impl NotReadmitted {
+    /// What its client is told, where it is not begun anew: SCRIPT KILL has ended it just as a gate
+    /// held it.
+    fn reason(self) -> Refusal {
+        const KILLED: Refusal = Refusal::error("ERR Script killed by user with SCRIPT KILL...");
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::PutOff => KILLED,
+        }
+    }
+}
+
 impl From<Refusal> for NotReadmitted {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)

@@ -394,10 +394,9 @@ pub(crate) fn due_signal(
     if asked.is_nothing() {
         return None;
     }
-    let SessionStatus { wait, outgoing, .. } = status();
+    let (SessionStatus { wait, outgoing, .. }, is_asked) = (status(), |it| asked.is_asked(it));
     // A result may have been made of what is old by now, so nothing comes before it.
     let is_settled = !wait.is_offloaded();
-    let is_asked = |signal| asked.is_asked(signal);
     if is_asked(Signal::Kill) {
         Some(DueSignal::Kill)
     } else if is_asked(Signal::Review) && (is_settled || must_disconnect()) {
@@ -407,7 +406,6 @@ pub(crate) fn due_signal(
     } else if is_asked(Signal::ReviewAfterReply) && is_settled {
         Some(DueSignal::ReviewAfterReply)
     } else if is_asked(Signal::Deliver) && is_settled && outgoing != Outgoing::Unfinished {
-        // Not into the middle of a reply, either.
         Some(DueSignal::Deliver)
     } else {
         is_asked(Signal::Move).then_some(DueSignal::Move)

@@ -59,9 +59,8 @@ pub(super) struct PrimaryLink {
     begun: Cell<u64>,
     applier: RefCell<Option<(u64, Arc<StreamApplier>)>>,
     receiver: RefCell<Option<(u64, SnapshotReceiver)>>,
-    /// The task that waits for the disk.
+    /// The task that waits for the disk, and the offset up to which it waits.
     sync_wait: RefCell<Option<AbortHandle>>,
-    /// The offset up to which that is waited for.
     sync_target: Cell<u64>,
 }
 

@@ -248,7 +248,7 @@ fn a_target_that_was_cut_off_with_its_claim_takes_nothing() {
         world.order(target, &AdminCommand::Withdraw(granted_on.clone()));
         world.run_for(6000);
         assert!(serves(&mut world, source, &slots));
-        // Whoever asks claims nothing: so the claim is to be heard first.
+        // A node that asks claims nothing: so the claim is to be heard first.
         assert!(world.cluster(target).header(false).config_epoch > 0);
         let order = AdminCommand::Grant { slots: slots.clone(), to: other_id, names_epochs: true };
         if gives_back || gives_on {
@@ -272,7 +272,7 @@ fn a_target_that_was_cut_off_with_its_claim_takes_nothing() {
     }
 }
 
-/// Whoever has answered may know of a later claim, and tell of it by another link, which is slow.
+/// A node that has answered may know of a later claim, and tell of it by another link, which is slow.
 #[test]
 fn claims_are_confirmed_when_there_was_time_to_correct_them() {
     for seed in 0..40 {
@@ -419,7 +419,7 @@ fn the_source_confirms_at_once() {
     assert!(world.cluster(1).is_confirmed());
 }
 
-/// Whoever asks what became of a grant tells others of no claim.
+/// A node that asks what became of a grant tells others of no claim.
 #[test]
 fn nothing_is_claimed_while_others_are_asked() {
     let mut world = primaries(1700, 3, 0);

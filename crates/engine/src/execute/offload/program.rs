@@ -23,9 +23,6 @@ use crate::session::{ProgramAccounts, Resumable, Resumed};
 use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::{Program, RunsOn, Unit};
 
-/// A script that SCRIPT KILL ended just as a gate held it.
-const KILLED: Refusal = Refusal::error("ERR Script killed by user with SCRIPT KILL...");
-
 /// A program that moves here, with what it holds beside its locks.
 ///
 /// The locks go first where it is dropped, as the world may be granted right after the pass.
@@ -129,9 +126,8 @@ impl OffloadedProgram {
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);
-                    let rounds = &mut self.rounds;
                     let open_keys = self.open_keys.as_ref().filter(|_| is_wanted());
-                    match again(tx, *rounds, pass, running, &gates, is_wanted)
+                    match again(tx, self.rounds, pass, running, &gates, is_wanted)
                         .and_then(|tx| with_open_keys(open_keys, server, tx))
                     {
                         Ok(tx) => {
@@ -147,26 +143,16 @@ impl OffloadedProgram {
                             return OffloadResult::put_off_program(self.entry, args, program);
                         }
                         Err(refused) => {
-                            let busy = match refused {
-                                NotReadmitted::Refused(busy) => busy,
-                                // The script was ended when its thread was about to be given back.
-                                NotReadmitted::PutOff => KILLED,
-                            };
                             self.program.abandon();
                             if self.wants_reply {
-                                let output = &mut self.output;
-                                execute::refuse(server, self.entry, &busy, self.resp, output);
+                                let (why, output) = (refused.reason(), &mut self.output);
+                                execute::refuse(server, self.entry, &why, self.resp, output);
                             }
                             drop((self.running, self.pass));
-                            let micros = self.micros + watch.micros();
+                            let (entry, micros) = (self.entry, self.micros + watch.micros());
                             let program: Option<Box<dyn ProgramAccounts>> = Some(self.program);
-                            let ran = ExecutedCommand {
-                                entry: self.entry,
-                                args,
-                                micros,
-                                failed: true,
-                                program,
-                            };
+                            let ran =
+                                ExecutedCommand { entry, args, micros, failed: true, program };
                             return over(self.output, ReplyLsn::default(), ran);
                         }
                     }
