@@ -102,9 +102,12 @@ fn a_node_that_dies_leaves_its_requests_unknown() {
 /// A client that reads nothing is closed by its own limit, and takes no memory for long.
 #[test]
 fn a_client_that_does_not_read_is_closed_by_its_limit() {
-    let nodes = start([APUS, APUS, APUS], &["--client-output-buffer-limit", "normal 4mb 0 0"]);
+    let nodes = start([APUS, APUS, APUS], &[]);
     let key = key(1, "k");
     let mut client = nodes[0].client();
+    // The owner's limit would count for the link.
+    let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 4mb 0 0"];
+    assert_eq!(render(&client.call(&limit)), "OK");
     let value = "v".repeat(1 << 20);
     assert_eq!(render(&client.call(&["SET", &key, &value])), "OK");
     let mut reader = nodes[0].client();
