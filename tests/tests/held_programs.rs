@@ -32,7 +32,7 @@ fn fill(admin: &mut Client) {
 /// Has a pause of writes hold many programs, and another client read meanwhile: what the programs
 /// answer when the pause is over.
 fn answers_behind_a_pause(is_watching: bool) -> Vec<Value> {
-    let server = Server::start(&["--busy-reply-threshold", "1000"]);
+    let server = Server::start(&["--busy-reply-threshold", "30000"]);
     let mut admin = server.client();
     fill(&mut admin);
     let mut clients: Vec<Client> = (0..PROGRAMS).map(|_| server.client()).collect();

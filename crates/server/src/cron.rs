@@ -51,7 +51,6 @@ pub(crate) async fn run(server: &'static Server) {
                 .memory
                 .peak
                 .record(server.memory.budget.used_exactly(), server.keyspace.clock().now_ms());
-            server.threads.note_core_waits();
             close_idle_clients(server);
             server.sweep_waiting();
             login_duty.close_unauthenticated(server);

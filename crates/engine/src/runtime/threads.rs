@@ -77,7 +77,8 @@ impl Threads {
         &self.workers[lane]
     }
 
-    /// Looks how long each worker was ready to run and had no core, for the slow clock.
+    /// Looks how long each worker was ready to run and had no core. The system
+    /// is asked for it, so not for the slow clock, which is on the thread that accepts clients.
     pub fn note_core_waits(&self) {
         self.workers[..self.worker_count()].iter().for_each(WorkerCounters::note_core_waits);
     }

@@ -23,6 +23,7 @@ pub(super) fn write_threads(server: &Server, report: &mut InfoText) {
 
 pub(super) fn write_workers(server: &Server, report: &mut InfoText) {
     report.field("workers", server.threads.worker_count());
+    server.threads.note_core_waits();
     for lane in 0..server.threads.worker_count() {
         let counters = server.threads.worker_counters(lane);
         let mut line = String::new();
