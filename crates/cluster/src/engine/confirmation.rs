@@ -149,6 +149,13 @@ impl Cluster {
     pub(super) fn run_confirmation(&mut self) {
         let now = self.now();
         self.confirmation.fresh = self.fresh_claims().collect();
+        if self.has_no_rivals() {
+            // Nothing is to be asked, and no link is to be closed: a MEET may be on its way by one.
+            let confirmation = &mut self.confirmation;
+            (confirmation.was_absent, confirmation.was_cut_off) = (false, false);
+            confirmation.inquiry = None;
+            return;
+        }
         let Confirmation { was_absent, was_cut_off, inquiry, .. } = self.confirmation;
         let is_late = |claims: &FreshClaims| now >= claims.first + SETTLING;
         if !was_absent && !was_cut_off && !self.confirmation.fresh.values().any(is_late) {
@@ -167,7 +174,7 @@ impl Cluster {
         let at = answered.unwrap_or(now);
         let settles =
             now >= at + SETTLING && self.is_majority(|node| node.has_answered(at + SETTLING / 2));
-        if has_answered && (settles || self.has_no_rivals()) {
+        if has_answered && settles {
             let confirmation = &mut self.confirmation;
             (confirmation.was_absent, confirmation.was_cut_off) = (false, false);
             confirmation.fresh.retain(|_, claims| claims.last >= since);

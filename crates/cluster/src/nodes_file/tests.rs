@@ -121,7 +121,6 @@ fn drawn(seed: u64) -> NodesFile {
                     ..ClientAddress::default()
                 },
                 availability_zone: some(&mut random).then(|| "eu-1a".to_owned()),
-                ..AuxFields::default()
             },
             flags: role.with(own).with(if some(&mut random) { NodeFlags::FAIL } else { own }),
             primary: is_replica.then_some(ids[0]),

@@ -185,7 +185,7 @@ impl LinksThread {
                 }
             }
             ReplicaAction::SetHistory(of) => {
-                self.with_replication_state(|core, server| core.adopt(server, of))
+                self.with_replication_state(|core, server| core.adopt(server, of));
             }
             ReplicaAction::Follow { id, at } => {
                 self.with_replication_state(|core, server| core.shift_id(server, id, at));

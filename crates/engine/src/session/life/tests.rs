@@ -133,7 +133,7 @@ fn every_session_comes_to_its_end() {
                     status.outgoing = Outgoing::Nothing;
                 }
                 SessionPlan::GoOn { does: SessionAction::Execute, .. } => {
-                    status.incoming = Incoming::Over
+                    status.incoming = Incoming::Over;
                 }
             }
             steps += 1;
