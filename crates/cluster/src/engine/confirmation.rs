@@ -8,7 +8,8 @@
 //! to others, who would claim them under a newer one.
 //!
 //! Fresh claims are confirmed by their source, which has answered what was sent behind them: a
-//! source that has heard a claim takes nothing back. A majority of the primaries confirms them, too, which is asked until it has answered twice: behind the first answer there is time for
+//! source that has heard a claim takes nothing back. A majority of the primaries confirms them,
+//! too, which is asked until it has answered twice: behind the first answer there is time for
 //! whoever knows of a later claim to tell of it, by links of its own. A majority that knows the
 //! claim is what a source would ask. Claims of a node that has begun, or stood still for so long
 //! that others may have moved on, are confirmed by a majority alone.
@@ -22,8 +23,9 @@ use super::event::Millis;
 use super::slot_handover::{SETTLING, TICKS_BETWEEN_QUESTIONS};
 use crate::id::NodeId;
 
-/// A node has stood still if no tick has come for half of its timeout, and for that long. No replica is
-/// elected in its place before: elections are put off for that long behind the whole timeout.
+/// A node has stood still if no tick has come for half of its timeout, and for that long. No
+/// replica is elected in its place before: elections are put off for that long behind the whole
+/// timeout.
 const STANDSTILL_MIN: Millis = 500;
 
 /// What is not known of this node's claims.

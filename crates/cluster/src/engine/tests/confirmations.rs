@@ -272,7 +272,8 @@ fn a_target_that_was_cut_off_with_its_claim_takes_nothing() {
     }
 }
 
-/// A node that has answered may know of a later claim, and tell of it by another link, which is slow.
+/// A node that has answered may know of a later claim, and tell of it by another link, which is
+/// slow.
 #[test]
 fn claims_are_confirmed_when_there_was_time_to_correct_them() {
     for seed in 0..40 {
