@@ -234,6 +234,9 @@ fn a_command_of_the_source_that_fails_ends_the_move() {
         assert_eq!(Cluster::ending(cluster.to()), "failed", "{words:?}");
         let message = newest(cluster.to(), "message");
         assert!(message.contains(why), "{words:?} {message}");
+        // What came is dropped before the slot may come again.
+        let count = format!("CLUSTER COUNTKEYSINSLOT {SLOT}");
+        eventually("the keys are dropped", || ask(cluster.to(), &count) == "(integer) 0");
     }
 }
 
