@@ -8,7 +8,7 @@
 //! keeps what led further in `target/fuzz/corpus`, so that a later one goes on from there; the
 //! check of CI tries the same inputs each time, so that what fails it is in the change.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::shell;
@@ -60,7 +60,7 @@ fn run_each(targets: &[String], length: Length<'_>) -> Result<(), String> {
         return Err("there is no C++ compiler, which libFuzzer is built with".to_owned());
     }
     let folder = shell::target().join("fuzz");
-    let built = build(&folder, targets)?;
+    let built = build(&folder, targets, length)?;
     let mut failed = Vec::new();
     for target in targets {
         match fuzz(&built.join(target), target, &folder, length) {
@@ -85,17 +85,21 @@ fn all() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Builds the targets; where the programs lie.
-fn build(folder: &Path, targets: &[String]) -> Result<std::path::PathBuf, String> {
+/// Builds the targets; where the programs lie. The check takes a profile whose build is short.
+fn build(folder: &Path, targets: &[String], length: Length<'_>) -> Result<PathBuf, String> {
+    let profile = match length {
+        Length::Seconds(_) => "release",
+        Length::Check => "check",
+    };
     // With a target named, build scripts and macros are built without the flags.
     let host = shell::host()?;
-    let fixed = ["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml"];
+    let fixed = ["build", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--profile", profile];
     let mut command = shell::cargo(&fixed);
     command.args(["--target", &host]);
     command.args(targets.iter().flat_map(|target| ["--bin", target]));
     command.env("CARGO_TARGET_DIR", folder).env("RUSTFLAGS", FLAGS);
     shell::run(&mut command)?;
-    Ok(folder.join(host).join("release"))
+    Ok(folder.join(host).join(profile))
 }
 
 /// Runs one target; how much it tried.

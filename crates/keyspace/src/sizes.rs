@@ -125,7 +125,7 @@ impl Sizes {
         })
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn note(&mut self, entry: EntryRef<'_>) {
         if let Some(SizeClass(cell)) = SizeClass::of(entry) {
             self.0[usize::from(cell)] += 1;
