@@ -22,6 +22,8 @@ mod tidy;
 
 use std::process::ExitCode;
 
+use sanitize::Sanitizer;
+
 const USAGE: &str = "\
 Usage: cargo xtask VERB
 
@@ -44,6 +46,7 @@ Usage: cargo xtask VERB
   asan [ARGS..]   `cargo test ARGS` under AddressSanitizer (default: the crates with `unsafe`)
   asan server [FILTER..]
                   the black-box tests of these names, or all, with a server under AddressSanitizer
+  tsan ..         the same under ThreadSanitizer
   miri [ARGS..]   `cargo miri test ARGS` (default: what it can take of them in minutes)
   fuzz [SECONDS] [TARGET..]
                   run the targets of `fuzz/`, each for so many seconds (default: all, for 10)
@@ -80,8 +83,8 @@ fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
         ("docs", [check]) if check == "--check" => docs::run(docs::Mode::Check)?,
         ("book", []) => book::run()?,
         ("licences", []) => licences::run()?,
-        ("asan", [server, filters @ ..]) if server == "server" => sanitize::asan_server(filters)?,
-        ("asan", _) => sanitize::asan(rest)?,
+        ("asan", _) => sanitize::run(Sanitizer::Address, rest)?,
+        ("tsan", _) => sanitize::run(Sanitizer::Thread, rest)?,
         ("miri", _) => sanitize::miri(rest)?,
         ("fuzz", [check]) if check == "--check" => fuzz::check()?,
         ("fuzz", _) => fuzz::run(rest)?,

@@ -21,7 +21,7 @@ use persist::storage::Disk;
 #[global_allocator]
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
-/// The allocator that AddressSanitizer looks into.
+/// The allocator that sanitizers look into.
 #[cfg(system_allocator)]
 #[global_allocator]
 static ALLOCATOR: server::Counted<std::alloc::System> = server::Counted(std::alloc::System);

@@ -95,6 +95,7 @@ impl Journal {
     /// the LSN where the stream is. A record begins and ends in the first database.
     pub(super) fn append_local(&self, tail: &mut Tail, record: &[u8]) -> Lsn {
         if !tail.takes_local {
+            debug_assert!(false, "a read-only replica writes nothing by itself");
             return tail.lsn;
         }
         let lsn = tail.lsn;
