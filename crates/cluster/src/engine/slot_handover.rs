@@ -107,6 +107,17 @@ impl Handovers {
         all_of(self.granted.iter().filter(is_fit))
     }
 
+    /// All slots that are granted.
+    pub(super) fn granted_slots(&self) -> SlotSet {
+        all_of(self.granted.iter())
+    }
+
+    /// The least epoch that is reserved for a claim of one of these slots.
+    pub(super) fn first_reserved(&self, slots: &SlotSet) -> Option<u64> {
+        let granted = self.granted.iter().filter(|grant| !grant.slots.and(slots).is_empty());
+        granted.map(|grant| grant.epochs.first).min()
+    }
+
     /// Whether others are asked what became of a grant.
     pub(super) fn is_asking(&self) -> bool {
         self.granted.iter().any(Grant::is_asking)

@@ -2,7 +2,7 @@
 
 use base::Random;
 
-use super::world::World;
+use super::world::{NODE_TIMEOUT, World};
 use crate::engine::{Action, AdminCommand, ClaimEpochs, Moment};
 use crate::id::NodeId;
 use crate::slots::SlotSet;
@@ -437,4 +437,54 @@ fn a_claim_counts_for_nodes_that_start_behind_it() {
         let cluster = world.cluster(machine);
         assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(to)), "{machine}");
     }
+}
+
+/// A claim that lost, and of which others hear late, takes nothing that its source has granted
+/// anew, however long that grant lasts: an owner says what it has granted.
+#[test]
+fn a_grant_that_lasts_long_is_no_slot_given_up() {
+    let mut world = World::new(Random::from_seed(79), 4, 0, false);
+    world.run_for(4000);
+    let (from, to, next) = (world.id(0), world.id(1), world.id(2));
+    let slots = some_slots(&mut world, 0);
+    let epochs = grant(&mut world, 0, &slots, to, true);
+    world.isolate(1);
+    world.order(1, &AdminCommand::Claim { slots: slots.clone(), from, epochs });
+    world.run_for(2 * TIMEOUT);
+    world.order(0, &AdminCommand::Withdraw(slots.clone()));
+    world.run_for(4000);
+    assert!(world.cluster(0).held_slots().is_empty());
+    grant(&mut world, 0, &slots, next, true);
+    world.run_for(4 * NODE_TIMEOUT);
+    world.join_all();
+    world.run_for(4 * NODE_TIMEOUT);
+    assert!(is_owner_everywhere(&mut world, &slots, from));
+}
+
+/// A node that has granted slots, and does not know of their claim, is asked by their owner: an
+/// epoch that the node has taken since is none of a claim.
+#[test]
+fn an_epoch_behind_a_grant_is_no_claim_of_what_was_granted() {
+    let mut world = World::new(Random::from_seed(83), 4, 0, false);
+    world.run_for(4000);
+    let (from, to, next) = (world.id(0), world.id(1), world.id(2));
+    let slots = some_slots(&mut world, 0);
+    let epochs = grant(&mut world, 0, &slots, to, true);
+    world.kill(0);
+    world.order(1, &AdminCommand::Claim { slots: slots.clone(), from, epochs });
+    world.run_for(4000);
+    grant(&mut world, 1, &slots, next, true);
+    world.run_for(100);
+    world.kill(1);
+    world.revive(0);
+    world.run_for(4000);
+    world.order(3, &AdminCommand::BumpEpoch);
+    world.run_for(500);
+    world.order(0, &AdminCommand::BumpEpoch);
+    world.kill(0);
+    world.revive(1);
+    world.run_for(500);
+    world.revive(0);
+    world.run_for(4 * TIMEOUT);
+    assert!(is_owner_everywhere(&mut world, &slots, to));
 }

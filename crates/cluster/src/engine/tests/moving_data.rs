@@ -371,10 +371,6 @@ impl History {
         }
         self.failures.extend(self.world.disagreement());
         let owner = (0..self.world.count()).find(|it| self.owns(*it)).map(|it| &self.data[it]);
-        println!(
-            "MISSING {:?}",
-            owner.map(|it| self.acknowledged.difference(it).collect::<Vec<_>>())
-        );
         let lost = owner.map(|found| self.acknowledged.difference(found).count());
         if lost != Some(0) {
             self.failures.push(format!("lost: {lost:?} of {}", self.acknowledged.len()));
