@@ -236,7 +236,7 @@ fn a_client_is_served_by_nodes_of_valkey() {
 }
 
 #[test]
-fn nothing_is_sent_on_unless_that_is_wanted() {
+fn requests_are_not_sent_on_unless_that_is_wanted() {
     let nodes = [APUS, APUS, APUS].map(|program| program.node(&[]));
     create(&nodes.each_ref(), 0);
     let key = key(1, "k");

@@ -213,7 +213,7 @@ enum Fate {
 /// The half that is done is followed by the other, which needs the session, even where no client
 /// listens any more.
 #[test]
-fn whatever_becomes_of_the_client_all_is_done() {
+fn an_exec_is_done_whole_whatever_becomes_of_its_client() {
     use Fate::{HangsUp, Killed, LosesItsUser, Moves, Stays, Unblocked};
     for workers in ["1", "3"] {
         let server = Server::start(&["--worker-threads", workers, "--busy-reply-threshold", "30"]);

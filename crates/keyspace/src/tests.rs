@@ -300,7 +300,7 @@ fn withdrawn_heavy_work_keeps_nobody_waiting() {
 /// Some hold locks for long, one wants all of them: no task waits in vain, and a task that waits
 /// for one that is held for long holds no other.
 #[test]
-fn who_is_kept_from_its_locks_for_long_is_next() {
+fn a_task_that_is_kept_from_its_locks_for_long_is_next() {
     explore(|| {
         let stage = Stage::new();
         tasks!(stage;

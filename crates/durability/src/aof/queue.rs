@@ -424,7 +424,7 @@ mod tests {
 
     /// The time is a bound that nobody reaches.
     #[test]
-    fn who_comes_again_soon_is_waited_for() {
+    fn clients_that_come_again_soon_are_waited_for() {
         let (queue, _) = queue();
         queue.set_urgent(true);
         let last = LastBatch { records: 2, took: Duration::from_secs(1000), left: 0 };
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_answered_is_waited_for_as_long_as_all_of_them_or_the_disk_may_take() {
+    fn the_wait_for_answered_clients_is_bounded_by_their_number_and_the_disk() {
         let group_wait = |records, took| LastBatch { records, took, left: 0 }.group_wait();
         assert!(group_wait(1, Duration::ZERO) < SHORTEST, "one client alone");
         assert!(group_wait(2, Duration::from_micros(150)) < SHORTEST, "two, and a quick disk");
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn who_did_not_come_is_waited_for_ever_more_seldom() {
+    fn clients_that_did_not_come_are_waited_for_ever_more_seldom() {
         let mut trust = ReturnPredictor::default();
         let mut passes = |have_come| {
             let passes = (0..).take_while(|_| !trust.holds()).count();

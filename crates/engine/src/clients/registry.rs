@@ -601,7 +601,7 @@ mod tests {
 
     /// Its session lets go of what stood for it, and says that it waits no more behind that.
     #[test]
-    fn who_was_served_is_told_from_who_waits_for_something_else() {
+    fn a_served_client_waits_for_keys_until_its_session_says_otherwise() {
         let client = Clients::default().register(Peer::Unix, Peer::Unix, 0, 0);
         let is_known = |client: &Client| client.names().waiter().is_some();
         assert!(!client.names().waits_for_keys());
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_on_this_machine_is_a_neighbour_by_whichever_address() {
+    fn a_client_of_this_machine_is_a_neighbour_by_whichever_address() {
         let address = |text: &str| Peer::Tcp(text.parse::<std::net::SocketAddr>().unwrap().into());
         let clients = Clients::default();
         for (peer, local, is_local, is_neighbour) in [

@@ -227,7 +227,7 @@ fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
 }
 
 #[test]
-fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
+fn sessions_that_wait_go_on_when_the_reader_that_lacked_the_record_goes() {
     let journal = journal_on(Clock::system());
     let (one, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
     let (other, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);

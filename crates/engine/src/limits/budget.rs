@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_goes_back_at_once_more_that_lies_idle_is_asked_for_at_once() {
+    fn idle_memory_is_asked_for_at_once_where_a_purge_works_at_once() {
         let mut checks = MemoryChecks::default();
         assert_eq!(checks.turns(20 * RELEASED_FROM, 10 * RELEASED_FROM), Some(true));
         // Evicting adds to it, and none of it comes back.
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_for_until_something_has_changed() {
+    fn victims_are_not_looked_for_until_a_change_is_noted() {
         let budget = Budget::default();
         let look = || budget.changes();
         let settle = |changes| budget.note_nothing_evictable(changes, 100);

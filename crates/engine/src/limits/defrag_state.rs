@@ -85,7 +85,7 @@ mod tests {
     use super::{DefragState, REST_US};
 
     #[test]
-    fn it_is_quiet_while_nothing_is_read() {
+    fn defragmentation_is_quiet_while_nothing_is_read() {
         let defrag = DefragState::default();
         let looks = [7, 7, 7, 8, 8].map(|reads| defrag.is_quiet(reads));
         assert_eq!(looks, [false, true, true, false, true]);

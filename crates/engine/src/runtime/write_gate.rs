@@ -68,7 +68,7 @@ mod tests {
     use super::WriteGate;
 
     #[test]
-    fn who_comes_while_it_is_shut_waits_and_who_comes_later_passes() {
+    fn a_writer_waits_while_the_gate_is_closed_and_passes_once_it_is_open() {
         let gate = WriteGate::default();
         assert!(!gate.wait(Waker::noop()), "it is open at first");
         gate.close();

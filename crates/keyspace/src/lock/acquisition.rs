@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_among_others_are_told() {
+    fn partitions_that_are_among_others_are_found() {
         let mut random = Random::from_seed(2);
         // Nearly all there are, and all.
         for missing in [0, 1, 7, 900, PARTITIONS / 2] {

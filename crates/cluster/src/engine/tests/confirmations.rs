@@ -422,7 +422,7 @@ fn the_source_confirms_at_once() {
 
 /// A node that asks what became of a grant tells others of no claim.
 #[test]
-fn nothing_is_claimed_while_others_are_asked() {
+fn slots_are_not_claimed_while_other_nodes_are_asked() {
     let mut world = primaries(1700, 3, 0);
     let (from, to) = (world.id(2), world.id(1));
     let slots = some_slots(&mut world, 0, 0);

@@ -297,7 +297,7 @@ mod tests {
 
     /// No thread is there for a program, or they end before it comes: at the end of the process.
     #[test]
-    fn nobody_sees_the_first_half_of_what_no_thread_takes() {
+    fn the_first_half_of_a_program_that_no_thread_takes_is_never_seen() {
         for (undoable, seen) in [(true, Some(false)), (false, None)] {
             for comes_late in [false, true] {
                 let server = testing::engine();
