@@ -83,7 +83,7 @@ impl Stage {
     fn acquire(&self, lane: usize, partitions: &[PartitionIndex]) -> Acquisition {
         let acquisition = self.await_locks(lane, self.plan(partitions));
         let limit = usize::from(Acquisition::PATIENCE) + partitions.len();
-        assert!(usize::from(acquisition.rounds()) <= limit, "nobody is beaten for ever");
+        assert!(usize::from(acquisition.times_queued()) <= limit, "nobody is beaten for ever");
         acquisition
     }
 

@@ -38,12 +38,12 @@ pub(super) struct Confirmation {
     was_cut_off: bool,
     /// By source, when slots were claimed first and last since the source has answered.
     fresh: BTreeMap<NodeId, FreshClaims>,
-    inquiry: Option<Inquiry>,
+    inquiry: Option<MajorityPoll>,
 }
 
 /// A majority is asked.
 #[derive(Clone, Copy, Debug)]
-struct Inquiry {
+struct MajorityPoll {
     since: Millis,
     /// Since when it has answered.
     answered: Option<Millis>,
@@ -63,7 +63,7 @@ impl Confirmation {
             was_cut_off: false,
             fresh: BTreeMap::new(),
             // All links are new ones.
-            inquiry: Some(Inquiry { since: now, answered: None }),
+            inquiry: Some(MajorityPoll { since: now, answered: None }),
         }
     }
 
@@ -164,10 +164,10 @@ impl Cluster {
             self.confirmation.inquiry = None;
             return;
         }
-        let Some(Inquiry { since, answered }) = inquiry else {
+        let Some(MajorityPoll { since, answered }) = inquiry else {
             if self.hears_majority() {
                 // By a link that is dead at the other end no correction comes.
-                self.confirmation.inquiry = Some(Inquiry { since: now, answered: None });
+                self.confirmation.inquiry = Some(MajorityPoll { since: now, answered: None });
                 self.drop_links();
             }
             return;
@@ -184,7 +184,7 @@ impl Cluster {
             return;
         }
         let answered = has_answered.then_some(at);
-        self.confirmation.inquiry = Some(Inquiry { since, answered });
+        self.confirmation.inquiry = Some(MajorityPoll { since, answered });
         if self.ticks.is_multiple_of(TICKS_BETWEEN_QUESTIONS) {
             self.others().into_iter().for_each(|id| self.ping(id));
         }

@@ -15,7 +15,7 @@ use keyspace::{Location, Refusal};
 use proto::Args;
 
 use crate::admission::acl_check;
-use crate::admission::protected_command::protect;
+use crate::admission::protected_command::protected_command_refusal;
 use crate::admission::quota;
 use crate::admission::redirection::RoutedRequest;
 use crate::admission::script_flags;
@@ -24,7 +24,7 @@ use crate::lane::Lane;
 use crate::limits::budget;
 use crate::limits::loading::LOADING;
 use crate::limits::slot_map::{SlotMap, TRYAGAIN};
-use crate::runtime::write_gate::WriteGate;
+use crate::runtime::backpressure::Backpressure;
 use crate::session::{AclSubject, Request};
 use crate::session::{Session, Suspension};
 use crate::shared::Shared;
@@ -175,7 +175,8 @@ fn protected_command(GateRequest { lane, session, entry, .. }: GateRequest<'_>) 
     if !entry.spec.flags.has(Flags::PROTECTED) {
         return Ok(());
     }
-    protect(lane, session, entry).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+    protected_command_refusal(lane, session, entry)
+        .map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
 /// What the client's user may do.
@@ -202,7 +203,7 @@ fn route<'a>(
     }
     let routes = lane.refreshed_routes();
     // A program that says that it writes goes where it may, and not only its commands.
-    let is_declared = speaks_for_others(entry.spec.role) && (routes.is_replica || !routes.is_up);
+    let is_declared = uses_declared_flags(entry.spec.role) && (routes.is_replica || !routes.is_up);
     let flags = match is_declared {
         true => declared_flags(lane, session, entry, args),
         false => effective_flags(session, entry),
@@ -216,7 +217,7 @@ fn route<'a>(
 #[inline]
 fn subscriber(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
     match session.is_resp2_subscriber() && !entry.spec.flags.has(Flags::SUBSCRIBED) {
-        true => Err(GateError::Refusal(confined(entry))),
+        true => Err(GateError::Refusal(subscriber_refusal(entry))),
         false => Ok(()),
     }
 }
@@ -278,7 +279,7 @@ fn write_refusals(
     if !refusals.are_there() {
         return Ok(());
     }
-    let flags = if speaks_for_others(role) { declared() } else { effective };
+    let flags = if uses_declared_flags(role) { declared() } else { effective };
     let refusal = refusals.refuse(&server.config, &server.journal, flags, role);
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
@@ -296,7 +297,7 @@ fn oom(
     if budget.limit() == 0 || is_yielding(lane.shared) {
         return Ok(());
     }
-    let asks_others = speaks_for_others(entry.spec.role) && budget.is_out_of_memory(0);
+    let asks_others = uses_declared_flags(entry.spec.role) && budget.is_out_of_memory(0);
     let flags = if asks_others { declared() } else { effective };
     budget.refuse(flags, room).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
@@ -310,7 +311,7 @@ fn is_yielding(server: &'static Shared) -> bool {
 /// Whether a command is refused by what it says of others: a program that says what it does would
 /// be refused in its middle, within a transaction behind what others of it have changed.
 #[inline]
-fn speaks_for_others(role: Role) -> bool {
+fn uses_declared_flags(role: Role) -> bool {
     script_flags::may_declare(role) || role == Role::Exec
 }
 
@@ -331,14 +332,14 @@ fn quotas(request: GateRequest<'_>) -> GateResult {
 #[inline]
 fn backpressure(GateRequest { lane, entry, .. }: GateRequest<'_>, effective: Flags) -> GateResult {
     let server = lane.shared;
-    let of_writes = closed_gate(server).filter(|_| may_write(effective));
+    let of_writes = write_backpressure_of(server).filter(|_| may_write(effective));
     let publishes = || entry.spec.group == Group::PubSub && effective.has(Flags::MAY_REPLICATE);
     let of_messages = || {
-        let gate = &server.gates.message_gate;
-        Some(gate).filter(|gate| gate.is_closed() && publishes())
+        let backpressure = &server.gates.message_backpressure;
+        Some(backpressure).filter(|backpressure| backpressure.is_on() && publishes())
     };
     match of_writes.or_else(of_messages) {
-        Some(gate) => Err(GateError::Wait(Suspension::Backpressure(gate))),
+        Some(backpressure) => Err(GateError::Wait(Suspension::Backpressure(backpressure))),
         None => Ok(()),
     }
 }
@@ -493,7 +494,8 @@ impl<'a> Readmission<'a> {
         if let Some(refusal) = quota::refuse_again(server, request) {
             return Err(refusal);
         }
-        let waits_for_disk = may_write(effective.any) && server.gates.closed_write_gate().is_some();
+        let waits_for_disk =
+            may_write(effective.any) && server.gates.write_backpressure().is_some();
         let now = || server.keyspace.clock().now_ms();
         Ok(waits_for_disk || server.gates.pause.holds(|| declared, now))
     }
@@ -558,9 +560,10 @@ fn may_write(flags: Flags) -> bool {
 
 /// What has no room at present for what commands leave behind.
 #[inline]
-fn closed_gate(server: &'static Shared) -> Option<&'static WriteGate> {
-    let of_memory = || Some(&server.memory.budget.gate).filter(|gate| gate.is_closed());
-    server.gates.closed_write_gate().or_else(of_memory)
+fn write_backpressure_of(server: &'static Shared) -> Option<&'static Backpressure> {
+    let of_memory =
+        || Some(&server.memory.budget.backpressure).filter(|backpressure| backpressure.is_on());
+    server.gates.write_backpressure().or_else(of_memory)
 }
 
 /// The flags that gates let a command pass by; EXEC's commands pass together.
@@ -591,7 +594,7 @@ fn declared_flags(lane: &Lane, session: &Session, entry: &CommandEntry, args: Ar
 
 /// In RESP2 a subscriber could not tell most replies from messages.
 #[cold]
-fn confined(entry: &CommandEntry) -> Refusal {
+fn subscriber_refusal(entry: &CommandEntry) -> Refusal {
     Refusal::owned(format!(
         "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
          allowed in this context",

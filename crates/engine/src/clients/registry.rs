@@ -70,12 +70,12 @@ struct Deliveries {
 }
 
 /// Messages in order that several clients get together.
-pub(crate) type Bundle = Arc<[Arc<[u8]>]>;
+pub(crate) type MessageBatch = Arc<[Arc<[u8]>]>;
 
 /// What a client is given at once.
 pub enum Delivery {
     /// Replies of pub/sub, MONITOR and the like, ready to be sent.
-    Messages(Bundle),
+    Messages(MessageBatch),
     /// Keys that the client is to forget: CLIENT TRACKING.
     Notices(Vec<Invalidation>),
     /// Shard channels of these hash slots are another node's now.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::time::Clock;
 use commands::Flags;
 use keyspace::{
-    Acquisition, BUSY, CommandStart, HeavyPass, Obstacle, PartitionSet, Refusal, Tx, TxOptions,
+    Acquisition, BUSY, CommandStart, HeavyPass, PartitionSet, Refusal, Tx, TxOptions, WaitReason,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
@@ -126,7 +126,7 @@ impl OffloadedTransaction {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let (server, subject) = (work.server, subject.as_ref());
-        let gates = gates::Readmission::of_command(server, subject, request, Some(routed));
+        let readmission = gates::Readmission::of_command(server, subject, request, Some(routed));
         let (mut failed, mut seen, mut waits, wakes) =
             (false, ReplyLsn::default(), None, PendingWakes::default());
         let entry = work.entry;
@@ -134,7 +134,7 @@ impl OffloadedTransaction {
         let words = imported.as_ref().unwrap_or(&args).as_args();
         let served =
             ServedRequest { server: work.server, client: Some(client.id), entry, args: words };
-        for round in 0.. {
+        for widenings in 0.. {
             if let (None, Some(buffer)) = (&imported, args.buffer()) {
                 tx.came_in(buffer);
             }
@@ -146,7 +146,7 @@ impl OffloadedTransaction {
                     waits = Some(Waiting::begin(&mut tx, &client, work.waiting(), *wait));
                 }
                 HandlerOutcome::Widen => {
-                    match again(tx, round, &mut pass, &mut running, &gates, || true)
+                    match again(tx, widenings, &mut pass, &mut running, &readmission, || true)
                         .and_then(|tx| with_open_keys(open_keys.as_ref(), work.server, tx))
                     {
                         Ok(widened) => {
@@ -189,14 +189,14 @@ impl OffloadedTransaction {
 #[cold]
 fn again(
     tx: Tx,
-    round: u32,
+    widenings: u32,
     pass: &mut Option<HeavyPass>,
     running: &mut RunningGuard,
-    gates: &gates::Readmission<'_>,
+    readmission: &gates::Readmission<'_>,
     mut are_wanted: impl FnMut() -> bool,
 ) -> Result<Tx, NotReadmitted> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
-    let mut acquisition = tx.widen(round);
+    let mut acquisition = tx.widen(widenings);
     running.pause();
     // A transaction that had the world is begun again in a failpoint, and has stepped aside
     // already.
@@ -219,13 +219,13 @@ fn again(
             acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
             let is_granted = acquisition.attempt();
             assert!(is_granted, "nothing is asked for");
-        } else if gates.hold()? {
-            acquisition = await_leave(gates, acquisition, pass.as_mut(), &mut are_wanted)?;
+        } else if readmission.hold()? {
+            acquisition = await_leave(readmission, acquisition, pass.as_mut(), &mut are_wanted)?;
             running.begin_anew();
             continue;
         }
         if acquisition.prolong() {
-            if let Obstacle::Partitions(partitions) = acquisition.obstacle() {
+            if let WaitReason::Partitions(partitions) = acquisition.obstacle() {
                 running.resume(partitions.iter().copied().collect());
             }
             let now_us = keyspace.clock().now_us();
@@ -254,18 +254,18 @@ fn with_open_keys(
 /// its thread, too.
 #[cold]
 fn await_leave(
-    gates: &gates::Readmission<'_>,
+    readmission: &gates::Readmission<'_>,
     acquisition: Acquisition,
     pass: Option<&mut HeavyPass>,
     are_wanted: &mut impl FnMut() -> bool,
 ) -> Result<Acquisition, NotReadmitted> {
-    if gates.may_be_deferred {
+    if readmission.may_be_deferred {
         return Err(NotReadmitted::PutOff);
     }
-    let (server, keyspace) = (gates.server, gates.server.keyspace);
+    let (server, keyspace) = (readmission.server, readmission.server.keyspace);
     let again = match acquisition.obstacle() {
-        Obstacle::World => Acquisition::of_world(keyspace),
-        Obstacle::Partitions(partitions) => {
+        WaitReason::World => Acquisition::of_world(keyspace),
+        WaitReason::Partitions(partitions) => {
             Acquisition::of_partitions(keyspace, partitions.iter().copied().collect())
         }
     };
@@ -275,7 +275,7 @@ fn await_leave(
         pass.suspend();
     }
     let leave = loop {
-        match gates.hold() {
+        match readmission.hold() {
             Ok(true) if server.gates.shutdown_request.is_asked() => break Err(BUSY.into()),
             Ok(true) if !are_wanted() => break Ok(again),
             Ok(true) => std::thread::sleep(BETWEEN_LOOKS),

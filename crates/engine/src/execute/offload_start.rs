@@ -41,7 +41,7 @@ impl CommandExecution<'_> {
         &self,
         mut tx: Tx,
         work: HandlerWork,
-        mut round: RequestAttempt,
+        mut attempt: RequestAttempt,
         is_first: bool,
     ) -> Step {
         let server = work.server;
@@ -49,18 +49,18 @@ impl CommandExecution<'_> {
         // A transaction that has the world needs no leave, and would wait for itself.
         if !tx.has_world() {
             let asked =
-                round.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
+                attempt.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
             if !asked.is_admitted() {
-                let round = RequestAttempt { pass: Some(asked), moves: false, ..round };
+                let attempt = RequestAttempt { pass: Some(asked), moves: false, ..attempt };
                 drop(tx);
-                return self.park(self.plan(self.located().0), round);
+                return self.park(self.plan(self.located().0), attempt);
             }
             if let Some(phase) = self.read_phase(&tx, work, is_first) {
                 return self.read_apart(tx, phase, asked, work);
             }
             if !tx.prolong() {
-                let round = RequestAttempt { pass: Some(asked), moves: false, ..round };
-                return self.park(tx.defer(), round);
+                let attempt = RequestAttempt { pass: Some(asked), moves: false, ..attempt };
+                return self.park(tx.defer(), attempt);
             }
             pass = Some(asked);
         }

@@ -25,12 +25,12 @@ mod suspension;
 pub mod timer;
 mod waiting;
 
-pub(crate) use accounts::{BookedElsewhere, SessionAccounts};
+pub(crate) use accounts::{OtherDatabaseUsage, SessionAccounts};
 pub(crate) use acl_subject::databases;
 pub use acl_subject::{
     AclLogRecord, AclSubject, Denied, NO_AUTH, Request, channels_of, denial, needs_password,
 };
-pub use blocked::{AckWait, Blocked, Copies, Recheck};
+pub use blocked::{AckRequirement, AckWait, Blocked, Recheck};
 pub use forwarding::{
     ClusterProxy, ForwardBatch, ForwardBody, ForwardOrder, ForwardedReplies, ForwardedRequest,
     ForwardedWait, PROXY_LIBRARY, QueuedRequests,
@@ -44,7 +44,7 @@ pub use replica::{AskedSync, ReplicaSession};
 pub(crate) use request::ClientView;
 pub use request::{LockWaitEnd, RequestAttempt, Step, aborted, tx_options};
 pub use state::Session;
-pub use steps::{StepContext, StepOutcome, Steps, Stepwise};
+pub use steps::{StepContext, StepOutcome, SteppedWork, Steps};
 pub use suspension::{
     AfterOffload, ExecutedCommand, OffloadResult, Parked, ProgramAccounts, Resumable, Resumed,
     SessionEndWait, Suspension,

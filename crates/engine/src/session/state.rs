@@ -52,7 +52,7 @@ pub struct Session {
     /// `CLIENT NO-TOUCH`.
     pub no_touch: bool,
     /// What few sessions have.
-    pub rare_state: Option<Box<RareState>>,
+    pub rare_state: Option<Box<SessionExtras>>,
     /// What it has subscribed to, if to anything.
     pub subscriptions: Option<Box<Subscriptions>>,
     /// What came right before the present command.
@@ -69,7 +69,7 @@ pub struct Session {
 
 /// What few sessions have.
 #[derive(Default)]
-pub struct RareState {
+pub struct SessionExtras {
     /// What HIMPORT PREPARE has named.
     fieldsets: Fieldsets,
     /// What has come behind the input.

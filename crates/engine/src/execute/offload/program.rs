@@ -47,7 +47,7 @@ pub(crate) struct OffloadedProgram {
     /// Whether the program turned out at its session's worker to need more locks.
     pub(crate) widens: bool,
     /// How often it began again, here and at its worker: at last it has the world.
-    pub(crate) rounds: u32,
+    pub(crate) widenings: u32,
     /// How long it has run.
     pub(crate) micros: u64,
     pub(crate) count: CountedProgram,
@@ -121,13 +121,13 @@ impl OffloadedProgram {
                     let request = Request { entry: self.entry, args: args.as_args(), database };
                     let passed = (self.routed, self.program.may_be_deferred());
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
-                    let gates =
+                    let readmission =
                         gates::Readmission::of_program(server, subject, request, passed, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);
                     let open_keys = self.open_keys.as_ref().filter(|_| is_wanted());
-                    match again(tx, self.rounds, pass, running, &gates, is_wanted)
+                    match again(tx, self.widenings, pass, running, &readmission, is_wanted)
                         .and_then(|tx| with_open_keys(open_keys, server, tx))
                     {
                         Ok(tx) => {
@@ -156,7 +156,7 @@ impl OffloadedProgram {
                             return over(self.output, ReplyLsn::default(), ran);
                         }
                     }
-                    self.rounds += 1;
+                    self.widenings += 1;
                 }
                 Err(_) => {
                     self.micros += watch.micros();
@@ -281,7 +281,7 @@ mod tests {
             resp: Resp::Two,
             wants_reply: true,
             widens: false,
-            rounds: 0,
+            widenings: 0,
             micros: 0,
             count: server.threads.background.count_program(),
         }

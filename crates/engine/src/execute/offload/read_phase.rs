@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use keyspace::{
-    Acquisition, BUSY, HeavyPass, Obstacle, PartitionSet, Patience, ReadPhaseResult, Tx, TxOptions,
+    Acquisition, BUSY, HeavyPass, PartitionSet, Patience, ReadPhaseResult, Tx, TxOptions,
+    WaitReason,
 };
 use proto::{Args, Output, OwnedArgs};
 
@@ -118,8 +119,9 @@ impl UnlockedCommand {
         let options = TxOptions { lane, heavy: true, ..options };
         let (entry, database) = (work.entry, options.database);
         let request = Request { entry, args: args.as_args(), database };
-        let gates = gates::Readmission::of_command(server, subject.as_ref(), request, Some(routed));
-        match begin_again(&gates, &mut pass, options, &partitions, computed) {
+        let readmission =
+            gates::Readmission::of_command(server, subject.as_ref(), request, Some(routed));
+        match begin_again(&readmission, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
                 let running = server.begin_long_running(since_us, partitions);
@@ -164,21 +166,21 @@ impl UnlockedCommand {
 /// Begins the command with its locks, and with what it computed if that is still valid, unless a
 /// gate objects. If it is not valid, the locks are to be held for long.
 fn begin_again(
-    gates: &gates::Readmission<'_>,
+    readmission: &gates::Readmission<'_>,
     pass: &mut HeavyPass,
     options: TxOptions,
     partitions: &PartitionSet,
     computed: &mut Option<ReadPhaseResult>,
 ) -> Result<Tx, NotReadmitted> {
-    let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
-    if !pass.resume(|| patience.lasts(keyspace, Obstacle::World)) {
+    let (keyspace, mut patience) = (readmission.server.keyspace, Patience::default());
+    if !pass.resume(|| patience.lasts(keyspace, WaitReason::World)) {
         return Err(BUSY.into());
     }
     let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
     loop {
         wait_for_client(keyspace, &mut acquisition)?;
-        if gates.hold()? {
-            acquisition = await_leave(gates, acquisition, Some(pass), &mut || true)?;
+        if readmission.hold()? {
+            acquisition = await_leave(readmission, acquisition, Some(pass), &mut || true)?;
             continue;
         }
         let now_us = keyspace.clock().now_us();

@@ -64,7 +64,7 @@ fn delete_prefix(
         let request = Request { entry, args, database: options.database };
         let deletion = PrefixDeletion {
             server,
-            gates: Readmission::of_command(server, subject.as_ref(), request, None),
+            readmission: Readmission::of_command(server, subject.as_ref(), request, None),
             options: TxOptions { lane, heavy: true, ..options },
             prefix: &args[1],
             index: server.keyspace.declared_prefix(&args[1]),
@@ -77,7 +77,7 @@ fn delete_prefix(
 /// A deletion that is under way.
 struct PrefixDeletion<'a> {
     server: &'static Server,
-    gates: Readmission<'a>,
+    readmission: Readmission<'a>,
     options: TxOptions,
     prefix: &'a [u8],
     /// The declared prefix that leads to its keys.
@@ -118,12 +118,12 @@ impl PrefixDeletion<'_> {
         let wakes = PendingWakes::default();
         let only = PartitionSet::from_iter([partition]);
         let mut acquisition = Acquisition::of_partitions(keyspace, only);
-        for round in 0.. {
+        for widenings in 0.. {
             // The thread has no leave that a stop of the world waits for.
             let access = (!acquisition.wants_world()).then(|| BackgroundAccess::wait(keyspace));
             wait_for(&mut acquisition);
             acquisition.time_hold();
-            if self.gates.hold()? {
+            if self.readmission.hold()? {
                 return Ok(DeletionStep::Held);
             }
             let now_us = keyspace.clock().now_us();
@@ -136,7 +136,7 @@ impl PrefixDeletion<'_> {
                 server.mailboxes.wake(&wakes);
                 return Ok(DeletionStep::Deleted(count, next));
             }
-            acquisition = tx.widen(round);
+            acquisition = tx.widen(widenings);
             drop(access);
         }
         unreachable!("the world is wide enough")
