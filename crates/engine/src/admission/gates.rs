@@ -1,13 +1,12 @@
 //! Admission: everything that may keep a command from running, in one list.
 //!
 //! Where the answer may change while a command waits it is asked for again, by a shorter list:
-//! `Readmission::hold`, `admits_batched` and `Lane::enter_past_gates` say what each leaves out.
+//! `Readmission::hold` and `Lane::enter_past_gates` say what each leaves out. `admits_batched` lets
+//! a request pass that comes right behind an equal one, by what its own arguments can change alone.
 //! What flags a gate lets pass is said once, by what the gate is about (`limits`).
 //!
 //! Invariant: the first gate that objects decides. A gate changes nothing, but that a denial is
 //! logged and counted, and that a client whose user is gone is asked to go.
-
-use std::sync::Arc;
 
 use commands::declare::Group;
 use commands::{Flags, Role};
@@ -23,9 +22,9 @@ use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::limits::loading::LOADING;
-use crate::limits::slot_map::{SlotMap, TRYAGAIN};
+use crate::limits::slot_map::SlotMap;
 use crate::runtime::backpressure::Backpressure;
-use crate::session::{AclSubject, Request};
+use crate::session::Request;
 use crate::session::{Session, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -398,109 +397,6 @@ pub(crate) fn script_flags_of(server: &Shared) -> impl Fn(&CommandEntry, Args<'_
     move |entry, args| script_flags::declared_flags(server, entry, args)
 }
 
-/// The gates for one that begins a second time: its locks were given back in its middle, and others
-/// ran since. What rights, a pause, a limit and a failed disk promise holds for whatever takes its
-/// locks behind them.
-///
-/// Of the list above these are left out: what cannot have changed while its session waits for it
-/// (the number of its arguments, its client's state), the patience of others with a script, which
-/// it had for as long as its own lasts, and the rates of quotas, which were asked for and charged
-/// when it came. The gate that waits for memory is open for it: what it holds itself may be what is
-/// to be freed.
-pub struct Readmission<'a> {
-    pub(crate) server: &'static Shared,
-    /// Whose it is.
-    subject: Option<&'a Arc<AclSubject>>,
-    request: Request<'a>,
-    /// The version of the cluster's table by which it was let pass; none if its keys are not asked
-    /// for again.
-    routed: Option<u64>,
-    effective: FlagSet,
-    declared: Flags,
-    /// Whether its session can begin it anew, so that it need not wait where it is.
-    pub(crate) may_be_deferred: bool,
-}
-
-impl<'a> Readmission<'a> {
-    /// For a command that waited: asks the same gates as before the wait.
-    pub fn of_command(
-        server: &'static Shared,
-        subject: Option<&'a Arc<AclSubject>>,
-        request: Request<'a>,
-        routed: Option<u64>,
-    ) -> Self {
-        let flags = request.entry.spec.flags;
-        let may_be_deferred = true;
-        Self {
-            server,
-            subject,
-            request,
-            routed,
-            effective: FlagSet::of(flags),
-            declared: flags,
-            may_be_deferred,
-        }
-    }
-
-    /// For a program that is a command, or whose commands are queued: `queued` says what they do,
-    /// and what they say that they do as this finds it.
-    pub(crate) fn of_program(
-        server: &'static Shared,
-        subject: Option<&'a Arc<AclSubject>>,
-        request: Request<'a>,
-        (routed, may_be_deferred): (u64, bool),
-        queued: impl FnOnce(FlagsOf<'_>) -> Option<(FlagSet, Flags)>,
-    ) -> Self {
-        let of = script_flags_of(server);
-        let Request { entry, args, .. } = request;
-        let own = FlagSet::of(entry.spec.flags);
-        let (effective, declared) = match queued(&of) {
-            Some((queued, declared)) => (own.and(queued), declared),
-            None => (own, of(entry, args)),
-        };
-        let routed = Some(routed);
-        Self { server, subject, request, routed, effective, declared, may_be_deferred }
-    }
-
-    /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
-    /// has its locks: a gate that is shut afterwards is shut behind all that it does.
-    pub fn hold(&self) -> Result<bool, Refusal> {
-        let Self { server, subject, request, effective, declared, .. } = *self;
-        if self.routed.is_some_and(|version| version != server.gates.routing.version()) {
-            // The gates know the way; what cannot go back to them is not let in.
-            return if self.may_be_deferred { Ok(true) } else { Err(TRYAGAIN) };
-        }
-        if server.gates.loading.refuses(|| effective) {
-            return Err(LOADING);
-        }
-        if server.gates.replica_role.refuses_stale(|| effective) {
-            return Err(MASTERDOWN);
-        }
-        if let Some(refusal) = subject.and_then(|subject| subject.refuse_again(server, request)) {
-            return Err(refusal);
-        }
-        if let Some(refusal) =
-            server.gates.write_refusals.refuse(&server.config, &server.journal, declared, Role::Any)
-        {
-            return Err(refusal);
-        }
-        let more = budget::room_for(declared, request.args);
-        let garbage = server.keyspace.lazy_free_queue().bytes();
-        if let Some(refusal) =
-            server.memory.budget.refuse_late(&server.config, declared, more, garbage)
-        {
-            return Err(refusal);
-        }
-        if let Some(refusal) = quota::refuse_again(server, request) {
-            return Err(refusal);
-        }
-        let waits_for_disk =
-            may_write(effective.any) && server.gates.write_backpressure().is_some();
-        let now = || server.keyspace.clock().now_ms();
-        Ok(waits_for_disk || server.gates.pause.holds(|| declared, now))
-    }
-}
-
 /// Whether a command may run, or be queued, right behind one that was admitted; most are behind one
 /// for the same command. What a program says of itself is looked at behind another where its client
 /// is in MONITOR, which only that gate asks; a caller that cares for others leaves `before` out.
@@ -554,7 +450,7 @@ pub(crate) fn may_declare(entry: &CommandEntry) -> bool {
 
 /// Whether a command may leave something behind: scripts may, whatever they say.
 #[inline]
-fn may_write(flags: Flags) -> bool {
+pub(super) fn may_write(flags: Flags) -> bool {
     flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)
 }
 

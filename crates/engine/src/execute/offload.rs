@@ -13,7 +13,7 @@ use keyspace::{
 use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
-use crate::admission::gates;
+use crate::admission::readmission::Readmission;
 use crate::admission::redirection::OpenSlotKeys;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
@@ -126,7 +126,7 @@ impl OffloadedTransaction {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let (server, subject) = (work.server, subject.as_ref());
-        let readmission = gates::Readmission::of_command(server, subject, request, Some(routed));
+        let readmission = Readmission::of_command(server, subject, request, Some(routed));
         let (mut failed, mut seen, mut waits, wakes) =
             (false, ReplyLsn::default(), None, PendingWakes::default());
         let entry = work.entry;
@@ -192,7 +192,7 @@ fn again(
     widenings: u32,
     pass: &mut Option<HeavyPass>,
     running: &mut RunningGuard,
-    readmission: &gates::Readmission<'_>,
+    readmission: &Readmission<'_>,
     mut are_wanted: impl FnMut() -> bool,
 ) -> Result<Tx, NotReadmitted> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
@@ -254,7 +254,7 @@ fn with_open_keys(
 /// its thread, too.
 #[cold]
 fn await_leave(
-    readmission: &gates::Readmission<'_>,
+    readmission: &Readmission<'_>,
     acquisition: Acquisition,
     pass: Option<&mut HeavyPass>,
     are_wanted: &mut impl FnMut() -> bool,

@@ -7,7 +7,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::server::Server;
-use engine::admission::gates;
+use engine::admission::readmission::Readmission;
 use engine::execute::is_heavy_request;
 use engine::lane::Lane;
 use engine::runtime::background::BackgroundAccess;
@@ -64,7 +64,7 @@ pub(crate) fn offload_past_gates(
     let subject = session.and_then(|session| session.acl_subject_from_now(server));
     Next::offload_with_locks(move |lane, args, reply| {
         let request = Request { entry, args, database };
-        let readmission = gates::Readmission::of_command(server, subject.as_ref(), request, None);
+        let readmission = Readmission::of_command(server, subject.as_ref(), request, None);
         let _access = BackgroundAccess::for_client(server.keyspace)?;
         if readmission.hold()? { Err(Refusal::Widen) } else { work(lane, args, reply) }
     })

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use base::number::format_i64;
 use base::time::UnixMillis;
-use engine::admission::gates;
+use engine::admission::readmission::Readmission;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::unregistration::Unregistration;
 use engine::commit::publish::commit;
@@ -96,7 +96,7 @@ pub(super) fn delete(
 ) -> Result<Deletion, Refusal> {
     let keyspace = server.keyspace;
     let readmission =
-        gates::Readmission::of_command(server, order.subject.as_ref(), order.request(), None);
+        Readmission::of_command(server, order.subject.as_ref(), order.request(), None);
     let wanted = order.partitions(server, parcels.iter().map(|parcel| parcel.index));
     let mut acquisition = Acquisition::of_partitions(keyspace, wanted);
     for widenings in 0.. {

@@ -9,7 +9,8 @@ use keyspace::{HeavyPass, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::{NotReadmitted, WorkTimer, again, with_open_keys};
-use crate::admission::gates::{self, FlagsOf};
+use crate::admission::gates::FlagsOf;
+use crate::admission::readmission::Readmission;
 use crate::admission::redirection::OpenSlotKeys;
 use crate::commit::served_request::ServedRequest;
 use crate::execute;
@@ -122,7 +123,7 @@ impl OffloadedProgram {
                     let passed = (self.routed, self.program.may_be_deferred());
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
                     let readmission =
-                        gates::Readmission::of_program(server, subject, request, passed, queued);
+                        Readmission::of_program(server, subject, request, passed, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);

@@ -13,7 +13,7 @@ use keyspace::{
 use proto::{Args, Output, OwnedArgs};
 
 use super::{NotReadmitted, OffloadedTransaction, WorkTimer, await_leave};
-use crate::admission::gates;
+use crate::admission::readmission::Readmission;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{HandlerOutcome, HandlerWork};
@@ -119,8 +119,7 @@ impl UnlockedCommand {
         let options = TxOptions { lane, heavy: true, ..options };
         let (entry, database) = (work.entry, options.database);
         let request = Request { entry, args: args.as_args(), database };
-        let readmission =
-            gates::Readmission::of_command(server, subject.as_ref(), request, Some(routed));
+        let readmission = Readmission::of_command(server, subject.as_ref(), request, Some(routed));
         match begin_again(&readmission, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
@@ -166,7 +165,7 @@ impl UnlockedCommand {
 /// Begins the command with its locks, and with what it computed if that is still valid, unless a
 /// gate objects. If it is not valid, the locks are to be held for long.
 fn begin_again(
-    readmission: &gates::Readmission<'_>,
+    readmission: &Readmission<'_>,
     pass: &mut HeavyPass,
     options: TxOptions,
     partitions: &PartitionSet,

@@ -8,7 +8,8 @@
 //! All steps together are no one moment: a key that comes meanwhile may stay.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
-use engine::admission::gates::Readmission;
+
+use engine::admission::readmission::Readmission;
 use engine::clients::mailbox::PendingWakes;
 use engine::commit::publish::commit;
 use engine::runtime::background::{BETWEEN_LOOKS, BackgroundAccess, wait_for};
