@@ -38,7 +38,7 @@ pub use forwarding::{
 pub use importing_slots::ImportingSlots;
 pub(crate) use lock_set::LockSet;
 pub use memcached::{CLASSES, EventWatch, MemcachedState, WatchClass, WatchClasses};
-pub(crate) use multi::MultiState;
+pub(crate) use multi::{MultiQueue, MultiState};
 pub use pending_input::PendingInput;
 pub use replica::{AskedSync, ReplicaSession};
 pub(crate) use request::ClientView;

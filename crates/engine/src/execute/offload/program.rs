@@ -210,6 +210,9 @@ impl OffloadedProgram {
                     // came.
                     let _ = self.unit.tx.prolong();
                 }
+                // What the session has may have changed while the program was there.
+                self.program.leave_worker(session);
+                self.subject = session.acl_subject_from_now(lane.shared);
                 Err(Box::new((self, args)))
             }
         }

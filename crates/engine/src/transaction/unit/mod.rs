@@ -132,7 +132,8 @@ pub trait Program: ProgramAccounts {
     /// What the program did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
-    /// The program leaves its session's worker, with what it has to end itself.
+    /// The program leaves its session's worker, each time with what it needs of the session, and
+    /// with what it has to end itself.
     fn leave_worker(&mut self, _: &mut Session) {}
 
     /// Whether its session has all that it was made of, and can have it prepared anew. Asked where
