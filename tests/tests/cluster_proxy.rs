@@ -320,27 +320,27 @@ fn rights_are_not_exceeded_elsewhere(nodes: &[Server; 3]) {
     for script in
         [format!("return redis.call('get','{secret}')"), "return redis.call('flushall')".into()]
     {
-        let said = client.call(&["EVAL", &script, "1", &k]);
-        assert!(said.to_string().contains("MOVED "), "{said}");
+        let said = render(&client.call(&["EVAL", &script, "1", &k]));
+        assert!(said.contains("MOVED "), "{said}");
         client.call(&["MULTI"]);
         client.call(&["EVAL", &script, "1", &k]);
-        let said = client.call(&["EXEC"]);
-        assert!(said.to_string().contains("MOVED "), "{said}");
+        let said = render(&client.call(&["EXEC"]));
+        assert!(said.contains("MOVED "), "{said}");
     }
     client.call(&["MULTI"]);
     client.call(&["SORT", &k, "BY", "nosort", "GET", &secret]);
-    let said = client.call(&["EXEC"]);
-    assert!(said.to_string().contains("MOVED "), "{said}");
+    let said = render(&client.call(&["EXEC"]));
+    assert!(said.contains("MOVED "), "{said}");
     client.call(&["MULTI"]);
     client.call(&["RPUSH", &k, "2"]);
     ask_by(&mut own, "ACL SETUSER v -rpush");
-    let said = client.call(&["EXEC"]);
-    assert!(said.to_string().contains("MOVED "), "{said}");
+    let said = render(&client.call(&["EXEC"]));
+    assert!(said.contains("MOVED "), "{said}");
     assert_eq!(ask_by(&mut own, &format!("LRANGE {k} 0 -1")), "1) \"1\"");
     client.call(&["MULTI"]);
     client.call(&["LRANGE", &k, "0", "-1"]);
-    let said = client.call(&["EXEC"]);
-    assert!(!said.to_string().contains("MOVED "), "{said}");
+    let said = render(&client.call(&["EXEC"]));
+    assert!(!said.contains("MOVED "), "{said}");
 }
 
 /// The client's own rights count here, and those of the link at the owner.

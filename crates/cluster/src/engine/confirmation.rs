@@ -89,7 +89,13 @@ impl Cluster {
         self.claims_are_known() && (self.has_no_rivals() || !self.has_stood_still())
     }
 
-    /// The same, as of the last tick.
+    /// Whether no replica can have been elected in the place of this node, as a majority has heard
+    /// it of late, and has been heard since it was not.
+    pub(super) fn is_connected(&self) -> bool {
+        self.has_no_rivals() || (!self.confirmation.was_cut_off && self.hears_majority())
+    }
+
+    /// Whether all that this node claims was known to be its own at the last tick.
     pub(super) fn claims_are_known(&self) -> bool {
         let has_fresh = self.fresh_claims().next().is_some();
         self.has_no_rivals() || !(self.confirmation.was_absent || has_fresh)
@@ -104,7 +110,8 @@ impl Cluster {
             id == source && now.saturating_sub(claims.first) < SETTLING
         };
         let is_absent = self.confirmation.was_absent || self.has_stood_still();
-        self.has_no_rivals() || (!is_absent && self.fresh_claims().all(is_safe))
+        self.has_no_rivals()
+            || (!is_absent && self.is_connected() && self.fresh_claims().all(is_safe))
     }
 
     /// Claims whose source has not answered since.
@@ -141,7 +148,7 @@ impl Cluster {
     }
 
     /// Whether those have answered of late that others would need to elect a replica.
-    fn hears_majority(&self) -> bool {
+    pub(super) fn hears_majority(&self) -> bool {
         let patience = self.settings.node_timeout.max(2 * self.settings.ping_interval);
         let before = self.now().saturating_sub(patience.max(STANDSTILL_MIN));
         self.is_majority(|node| node.pong_received >= before)

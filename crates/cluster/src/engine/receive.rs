@@ -113,7 +113,9 @@ impl Cluster {
         let (id, now) = (header.sender, self.now());
         if header.current_epoch > self.current_epoch {
             self.current_epoch = header.current_epoch;
-            self.save(Save::Written);
+            // A target that hears so claims below that what was granted (`slot_handover.rs`).
+            let is_promised = self.handovers.has_granted();
+            self.save(if is_promised { Save::Synced } else { Save::Written });
         }
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.last_received = now;

@@ -139,23 +139,35 @@ impl Cluster {
     /// Tells a sender that claims, for itself or its primary, what a later claim has taken. That
     /// may be one of its primary, which a replica has missed.
     pub(super) fn correct(&mut self, sender: NodeId, header: &Header) {
-        let time = self.settings.node_timeout;
-        // A question is answered also by what the owner has granted since, as it was claimed.
-        let held = |id: NodeId, node: &Node| match header.config_epoch {
-            0 if id == self.me => (self.own_claim_epoch(&header.slots), node.slots.clone()),
-            0 => (node.claimed_epoch, node.slots.clone()),
-            _ => (node.config_epoch, node.firm_slots(time)),
-        };
-        let later = self.nodes.iter().find(|(id, node)| {
-            **id != sender
-                && node.config_epoch > header.config_epoch
-                && !held(**id, node).1.and(&header.slots).is_empty()
+        let asks = header.config_epoch == 0;
+        let later = self
+            .nodes
+            .iter()
+            .filter(|(id, node)| **id != sender && node.config_epoch > header.config_epoch);
+        let held = later.flat_map(|(id, node)| {
+            self.claims_of(*id, node, asks).into_iter().map(|(epoch, slots)| (*id, epoch, slots))
         });
-        if let Some((owner, node)) = later {
-            let (config_epoch, slots) = held(*owner, node);
-            let body = Body::Update { config_epoch, owner: *owner, slots };
-            self.send_to(sender, &body, false);
+        let mut told: Vec<_> =
+            held.filter(|(_, _, slots)| !slots.and(&header.slots).is_empty()).collect();
+        told.truncate(if asks { told.len() } else { 1 });
+        for (owner, config_epoch, slots) in told {
+            self.send_to(sender, &Body::Update { config_epoch, owner, slots }, false);
         }
+    }
+
+    /// What a node claims, each time under the epoch of these claims. To a question also what it
+    /// has granted since counts, as it was claimed.
+    fn claims_of(&self, id: NodeId, node: &Node, asks: bool) -> Vec<(u64, SlotSet)> {
+        if !asks {
+            return vec![(node.config_epoch, node.firm_slots(self.settings.node_timeout))];
+        }
+        let (epoch, unclaimed) = if id == self.me {
+            let granted = self.handovers.granted_slots();
+            (self.own_claim_epoch(&granted), granted)
+        } else {
+            (node.claimed_epoch, node.unclaimed.clone())
+        };
+        vec![(node.config_epoch, node.slots.minus(&unclaimed)), (epoch, node.slots.and(&unclaimed))]
     }
 
     /// Under which epoch this node claimed these slots last. Slots that it has granted it claims no
