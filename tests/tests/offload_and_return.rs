@@ -336,7 +336,7 @@ fn the_end_of_the_process_shows_no_half() {
 #[test]
 fn an_exec_that_leaves_twice_has_what_its_session_has() {
     const LONG: &str = "EVAL 'local x = 0 for i = 1, 2000000 do x = x + i end return 1' 0";
-    let server = Server::start();
+    let server = Server::start(&[]);
     let mut client = server.client();
     for between in ["CLIENT GETNAME", "CLIENT SETNAME x", "ACL WHOAMI", "HIMPORT PREPARE f a c"] {
         client.call(&["FLUSHALL"]);

@@ -6,16 +6,40 @@
 use std::sync::Arc;
 
 use commands::{Flags, Role};
-use keyspace::Refusal;
+use keyspace::{PartitionIndex, Refusal};
 
 use crate::admission::gates::{FlagsOf, MASTERDOWN, may_write, script_flags_of};
 use crate::admission::quota;
+use crate::lane::Lane;
 use crate::limits::budget;
 use crate::limits::loading::LOADING;
 use crate::limits::slot_map::TRYAGAIN;
-use crate::session::{AclSubject, Request};
+use crate::session::{AclSubject, Request, Session};
 use crate::shared::Shared;
 use crate::table::flag_set::FlagSet;
+
+/// So often a request that a gate holds gives its thread back, and begins anew at its session. It
+/// needs the same locks again then, and would have to meet an open gate by chance each time.
+const PUT_OFFS_MAX: u8 = 2;
+
+/// By what a request was let pass before it left its worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passage {
+    /// The version of the cluster's table of slots.
+    routed: u64,
+    /// How often it was put off before.
+    put_offs: u8,
+}
+
+impl Passage {
+    pub(crate) fn of(lane: &Lane, session: &Session) -> Self {
+        Self { routed: lane.routed(), put_offs: session.put_offs() }
+    }
+
+    fn may_be_put_off(self) -> bool {
+        self.put_offs < PUT_OFFS_MAX
+    }
+}
 
 /// The gates for one that begins a second time: its locks were given back in its middle, and others
 /// ran since. What rights, a pause, a limit and a failed disk promise holds for whatever takes its
@@ -31,9 +55,8 @@ pub struct Readmission<'a> {
     /// Whose it is.
     subject: Option<&'a Arc<AclSubject>>,
     request: Request<'a>,
-    /// The version of the cluster's table by which it was let pass; none if its keys are not asked
-    /// for again.
-    routed: Option<u64>,
+    /// None if its keys are not asked for again.
+    passage: Option<Passage>,
     effective: FlagSet,
     declared: Flags,
     /// Whether its session can begin it anew, so that it need not wait where it is.
@@ -42,22 +65,35 @@ pub struct Readmission<'a> {
 
 impl<'a> Readmission<'a> {
     /// For a command that waited: asks the same gates as before the wait.
-    pub fn of_command(
+    pub(crate) fn of_command(
         server: &'static Shared,
         subject: Option<&'a Arc<AclSubject>>,
         request: Request<'a>,
-        routed: Option<u64>,
+        passage: Passage,
+    ) -> Self {
+        let may_be_deferred = passage.may_be_put_off();
+        Self {
+            passage: Some(passage),
+            may_be_deferred,
+            ..Self::beside_slots(server, subject, request)
+        }
+    }
+
+    /// For a command whose keys no table of slots is asked for: asks the other gates.
+    pub fn beside_slots(
+        server: &'static Shared,
+        subject: Option<&'a Arc<AclSubject>>,
+        request: Request<'a>,
     ) -> Self {
         let flags = request.entry.spec.flags;
-        let may_be_deferred = true;
         Self {
             server,
             subject,
             request,
-            routed,
+            passage: None,
             effective: FlagSet::of(flags),
             declared: flags,
-            may_be_deferred,
+            may_be_deferred: true,
         }
     }
 
@@ -67,7 +103,7 @@ impl<'a> Readmission<'a> {
         server: &'static Shared,
         subject: Option<&'a Arc<AclSubject>>,
         request: Request<'a>,
-        (routed, may_be_deferred): (u64, bool),
+        (passage, may_be_deferred): (Passage, bool),
         queued: impl FnOnce(FlagsOf<'_>) -> Option<(FlagSet, Flags)>,
     ) -> Self {
         let of = script_flags_of(server);
@@ -77,15 +113,20 @@ impl<'a> Readmission<'a> {
             Some((queued, declared)) => (own.and(queued), declared),
             None => (own, of(entry, args)),
         };
-        let routed = Some(routed);
-        Self { server, subject, request, routed, effective, declared, may_be_deferred }
+        let may_be_deferred = may_be_deferred && passage.may_be_put_off();
+        let passage = Some(passage);
+        Self { server, subject, request, passage, effective, declared, may_be_deferred }
     }
 
     /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
-    /// has its locks: a gate that is shut afterwards is shut behind all that it does.
-    pub fn hold(&self) -> Result<bool, Refusal> {
+    /// has its locks, of these partitions or of all: a gate that is shut afterwards is shut behind
+    /// all that it does.
+    pub fn hold(&self, locked: Option<&[PartitionIndex]>) -> Result<bool, Refusal> {
         let Self { server, subject, request, effective, declared, .. } = *self;
-        if self.routed.is_some_and(|version| version != server.gates.routing.version()) {
+        let routing = &server.gates.routing;
+        let is_another = |passage: Passage| passage.routed != routing.version();
+        let is_served = || locked.is_some_and(|slots| routing.table().serves_plainly(slots));
+        if self.passage.is_some_and(is_another) && !is_served() {
             // The gates know the way; what cannot go back to them is not let in.
             return if self.may_be_deferred { Ok(true) } else { Err(TRYAGAIN) };
         }

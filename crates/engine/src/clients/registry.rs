@@ -479,7 +479,7 @@ impl Client {
     }
 
     /// Whether somebody has asked for its end, be it seen to or not.
-    pub(crate) fn was_killed(&self) -> bool {
+    pub fn was_killed(&self) -> bool {
         self.signals.load(Ordering::Acquire) & KILLED != 0
     }
 

@@ -16,6 +16,7 @@ use proto::{ArgSpans, Args, OwnedArgs};
 use tokio::sync::oneshot;
 
 use super::CommandExecution;
+use crate::admission::readmission::Passage;
 use crate::commit::handler::HandlerWork;
 use crate::execute::offload::{OffloadedCommand, OffloadedTransaction, ReadPhase, UnlockedCommand};
 use crate::session::{OffloadResult, Suspension};
@@ -68,10 +69,10 @@ impl CommandExecution<'_> {
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(server);
         let fields = self.import.as_ref().map(|import| Arc::clone(&import.fields));
-        let routed = self.lane.routed();
+        let passage = Passage::of(self.lane, self.session);
         let open_keys = self.open_keys();
         let transaction =
-            OffloadedTransaction { pass, running, tx, client, subject, routed, open_keys, fields };
+            OffloadedTransaction { pass, running, tx, client, subject, passage, open_keys, fields };
         self.offload(OffloadedCommand::OffloadedTransaction(transaction), work)
     }
 
@@ -96,8 +97,8 @@ impl CommandExecution<'_> {
         let options = TxOptions { undoable, ..tx_options(self.lane, self.session) };
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(self.lane.shared);
-        let routed = self.lane.routed();
-        let unlocked = UnlockedCommand { pass, options, client, subject, routed };
+        let passage = Passage::of(self.lane, self.session);
+        let unlocked = UnlockedCommand { pass, options, client, subject, passage };
         Some(self.offload(OffloadedCommand::UnlockedCommand(unlocked), self.work(handler)))
     }
 
@@ -156,8 +157,8 @@ impl CommandExecution<'_> {
         pass.suspend();
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(work.server);
-        let routed = self.lane.routed();
-        let reading = ReadPhase { pass, phase, options, partitions, client, subject, routed };
+        let passage = Passage::of(self.lane, self.session);
+        let reading = ReadPhase { pass, phase, options, partitions, client, subject, passage };
         self.offload(OffloadedCommand::ReadPhase(reading), work)
     }
 }

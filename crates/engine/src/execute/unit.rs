@@ -10,6 +10,7 @@ use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
 use super::locks::Granted;
+use crate::admission::readmission::Passage;
 use crate::admission::redirection::slot_access;
 use crate::execute::offload::OffloadedProgram;
 use crate::journal::ReplyLsn;
@@ -207,7 +208,7 @@ impl CommandExecution<'_> {
             pass,
             program,
             subject,
-            routed: self.lane.routed(),
+            passage: Passage::of(self.lane, self.session),
             open_keys: self.open_keys(),
             output,
             entry,

@@ -64,9 +64,9 @@ pub(crate) fn offload_past_gates(
     let subject = session.and_then(|session| session.acl_subject_from_now(server));
     Next::offload_with_locks(move |lane, args, reply| {
         let request = Request { entry, args, database };
-        let readmission = Readmission::of_command(server, subject.as_ref(), request, None);
+        let readmission = Readmission::beside_slots(server, subject.as_ref(), request);
         let _access = BackgroundAccess::for_client(server.keyspace)?;
-        if readmission.hold()? { Err(Refusal::Widen) } else { work(lane, args, reply) }
+        if readmission.hold(None)? { Err(Refusal::Widen) } else { work(lane, args, reply) }
     })
 }
 

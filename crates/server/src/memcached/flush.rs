@@ -91,11 +91,11 @@ fn world_past_gates(
     let args: OwnedArgs = [&b"FLUSHDB"[..]].into_iter().collect();
     let database = server.config.get(MEMCACHED_DATABASE) as usize;
     let request = session::Request { entry, args: args.as_args(), database };
-    let readmission = Readmission::of_command(server, subject, request, None);
+    let readmission = Readmission::beside_slots(server, subject, request);
     loop {
         let mut world = Acquisition::of_world(server.keyspace);
         wait(&mut world)?;
-        if !readmission.hold()? {
+        if !readmission.hold(None)? {
             return Ok(world);
         }
         drop(world);

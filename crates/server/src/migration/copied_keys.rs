@@ -95,8 +95,7 @@ pub(super) fn delete(
     lane: usize,
 ) -> Result<Deletion, Refusal> {
     let keyspace = server.keyspace;
-    let readmission =
-        Readmission::of_command(server, order.subject.as_ref(), order.request(), None);
+    let readmission = Readmission::beside_slots(server, order.subject.as_ref(), order.request());
     let wanted = order.partitions(server, parcels.iter().map(|parcel| parcel.index));
     let mut acquisition = Acquisition::of_partitions(keyspace, wanted);
     for widenings in 0.. {
@@ -110,7 +109,7 @@ pub(super) fn delete(
             return Ok(Deletion::Held);
         }
         acquisition.time_hold();
-        if readmission.hold()? {
+        if readmission.hold(None)? {
             return Ok(Deletion::Held);
         }
         let mut tx = Tx::begin(acquisition, order.options(server, lane));

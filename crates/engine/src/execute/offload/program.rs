@@ -10,7 +10,7 @@ use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::{NotReadmitted, WorkTimer, again, with_open_keys};
 use crate::admission::gates::FlagsOf;
-use crate::admission::readmission::Readmission;
+use crate::admission::readmission::{Passage, Readmission};
 use crate::admission::redirection::OpenSlotKeys;
 use crate::commit::served_request::ServedRequest;
 use crate::execute;
@@ -35,8 +35,8 @@ pub(crate) struct OffloadedProgram {
     pub(crate) program: Box<dyn Program>,
     /// The user whose rights the program has.
     pub(crate) subject: Option<Arc<AclSubject>>,
-    /// The version of the cluster's table by which it was let pass.
-    pub(crate) routed: u64,
+    /// By what it was let pass.
+    pub(crate) passage: Passage,
     /// Its keys of a slot on the move, as it left its worker.
     pub(crate) open_keys: Option<OpenSlotKeys>,
     /// What the program has replied so far.
@@ -120,7 +120,7 @@ impl OffloadedProgram {
                     self.program.restart();
                     let (subject, database) = (self.subject.as_ref(), self.unit.home());
                     let request = Request { entry: self.entry, args: args.as_args(), database };
-                    let passed = (self.routed, self.program.may_be_deferred());
+                    let passed = (self.passage, self.program.may_be_deferred());
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
                     let readmission =
                         Readmission::of_program(server, subject, request, passed, queued);
@@ -128,8 +128,9 @@ impl OffloadedProgram {
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);
                     let open_keys = self.open_keys.as_ref().filter(|_| is_wanted());
-                    match again(tx, self.widenings, pass, running, &readmission, is_wanted)
-                        .and_then(|tx| with_open_keys(open_keys, server, tx))
+                    let widenings = self.widenings;
+                    let widen = || again(tx, widenings, pass, running, &readmission, is_wanted);
+                    match watch.without(widen).and_then(|tx| with_open_keys(open_keys, server, tx))
                     {
                         Ok(tx) => {
                             self.unit = Unit::begin(server, tx, reader);
@@ -234,6 +235,7 @@ mod tests {
     use proto::{Args, Output, OwnedArgs, Resp};
 
     use super::OffloadedProgram;
+    use crate::admission::readmission::Passage;
     use crate::session::LockSet;
     use crate::session::ProgramAccounts;
     use crate::testing;
@@ -278,7 +280,7 @@ mod tests {
             pass: Some(HeavyPass::for_offload(keyspace)),
             program: Box::new(Idle),
             subject: None,
-            routed: 0,
+            passage: Passage::default(),
             open_keys: None,
             output: Output::new(),
             entry: server.table.find(b"EXEC").unwrap(),

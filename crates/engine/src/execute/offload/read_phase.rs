@@ -12,8 +12,8 @@ use keyspace::{
 };
 use proto::{Args, Output, OwnedArgs};
 
-use super::{NotReadmitted, OffloadedTransaction, WorkTimer, await_leave};
-use crate::admission::readmission::Readmission;
+use super::{NotReadmitted, OffloadedTransaction, WorkTimer, await_leave, locked_by};
+use crate::admission::readmission::{Passage, Readmission};
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{HandlerOutcome, HandlerWork};
@@ -38,14 +38,14 @@ pub(crate) struct ReadPhase {
     /// The client that waits for the result.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
-    /// The version of the cluster's table by which it was let pass.
-    pub(crate) routed: u64,
+    /// By what it was let pass.
+    pub(crate) passage: Passage,
 }
 
 impl ReadPhase {
     /// Runs the command.
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
-        let Self { pass, mut phase, options, partitions, client, subject, routed } = self;
+        let Self { pass, mut phase, options, partitions, client, subject, passage } = self;
         let server = work.server;
         let watch = WorkTimer::start(server.keyspace.clock());
         phase.move_to_heavy(lane);
@@ -61,11 +61,12 @@ impl ReadPhase {
             HandlerOutcome::Widen | HandlerOutcome::Wait(_) => {
                 let mut computed = phase.end_read_phase();
                 failpoint::between_phases();
-                let unlocked = UnlockedCommand { pass, options, client, subject, routed };
+                let unlocked = UnlockedCommand { pass, options, client, subject, passage };
+                let computing = watch.micros();
                 let mut result = unlocked.lock(lane, partitions, &mut computed, args, work);
                 // Not before: under the locks it would take long to free what is left.
                 drop(computed);
-                result.ran.micros = watch.micros();
+                result.ran.micros += computing;
                 return result;
             }
         };
@@ -92,7 +93,7 @@ pub(crate) struct UnlockedCommand {
     /// The client that waits for the result.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
-    pub(crate) routed: u64,
+    pub(crate) passage: Passage,
 }
 
 impl UnlockedCommand {
@@ -100,8 +101,9 @@ impl UnlockedCommand {
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let partitions = execute::partitions_of(work.server, work.entry, args.as_args());
+        let planning = watch.micros();
         let mut result = self.lock(lane, partitions, &mut None, args, work);
-        result.ran.micros = watch.micros();
+        result.ran.micros += planning;
         result
     }
 
@@ -114,12 +116,12 @@ impl UnlockedCommand {
         args: OwnedArgs,
         work: HandlerWork,
     ) -> OffloadResult {
-        let Self { mut pass, options, client, subject, routed } = self;
+        let Self { mut pass, options, client, subject, passage } = self;
         let server = work.server;
         let options = TxOptions { lane, heavy: true, ..options };
         let (entry, database) = (work.entry, options.database);
         let request = Request { entry, args: args.as_args(), database };
-        let readmission = Readmission::of_command(server, subject.as_ref(), request, Some(routed));
+        let readmission = Readmission::of_command(server, subject.as_ref(), request, passage);
         match begin_again(&readmission, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
@@ -131,7 +133,7 @@ impl UnlockedCommand {
                     tx,
                     client,
                     subject,
-                    routed,
+                    passage,
                     // What has any neither computes apart nor leaves without its locks.
                     open_keys: None,
                     fields: None,
@@ -178,7 +180,7 @@ fn begin_again(
     let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
     loop {
         wait_for_client(keyspace, &mut acquisition)?;
-        if readmission.hold()? {
+        if readmission.hold(locked_by(&acquisition))? {
             acquisition = await_leave(readmission, acquisition, Some(pass), &mut || true)?;
             continue;
         }
