@@ -325,7 +325,7 @@ fn rights_are_not_exceeded_elsewhere(nodes: &[Server; 3]) {
         client.call(&["MULTI"]);
         client.call(&["EVAL", &script, "1", &k]);
         let said = render(&client.call(&["EXEC"]));
-        assert!(said.contains("MOVED "), "{said}");
+        assert!(said.contains("EXECABORT"), "{said}");
     }
     client.call(&["MULTI"]);
     client.call(&["SORT", &k, "BY", "nosort", "GET", &secret]);

@@ -6,7 +6,7 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use proto::value::Value;
-use tests::cluster::{create, id};
+use tests::cluster::{Program, create, id};
 use tests::render::render;
 use tests::server::eventually;
 use tests::{Client, Server};
@@ -52,7 +52,7 @@ fn a_script_beside_pauses_comes_to_its_end() {
 /// Other slots are opened and closed, as a reshard does: a store that computes apart goes on.
 #[test]
 fn a_store_beside_slots_that_open_comes_to_its_end() {
-    let nodes = [(); 2].map(|()| Server::start(&["--cluster-enabled", "yes"]));
+    let nodes = [Program::Apus; 2].map(|program| program.node(&[]));
     create(&nodes.each_ref(), 0);
     let [other, server] = &nodes;
     let other = id(other);
