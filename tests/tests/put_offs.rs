@@ -52,9 +52,9 @@ fn a_script_beside_pauses_comes_to_its_end() {
 /// Other slots are opened and closed, as a reshard does: a store that computes apart goes on.
 #[test]
 fn a_store_beside_slots_that_open_comes_to_its_end() {
-    let nodes = [Program::Apus; 2].map(|program| program.node(&[]));
+    let nodes = [Program::Apus; 3].map(|program| program.node(&[]));
     create(&nodes.each_ref(), 0);
-    let [other, server] = &nodes;
+    let [other, _, server] = &nodes;
     let other = id(other);
     let key = |name: &str| format!("{{a}}{name}");
     let mut client = server.client();
