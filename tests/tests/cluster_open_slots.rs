@@ -113,21 +113,22 @@ const HOLDS: &str = "repeat until string.find(redis.call('INFO', 'clients'), 'ma
 /// Leaves the worker, and meets a key then that was not named, and that another holds.
 const WIDENS: &str = "for turn = 1, 2000000 do end return redis.call('INCR', '{b}x')";
 
-#[test]
-fn a_transaction_that_begins_again_looks_for_the_keys_of_a_slot_on_the_move() {
-    let nodes = halves();
-    let [source, target] = &nodes;
+/// The reply to a transaction of these commands, which is given its locks back once `{a}small` has
+/// gone to the target.
+fn begin_again(nodes: &[Server; 2], commands: &[&[&str]]) -> String {
+    let [source, target] = nodes;
     let mut admin = source.client();
     for line in ["SET {a}k 1", "SET {a}small 100", "SET {b}y 1"] {
         assert_eq!(ask_by(&mut admin, line), "OK");
     }
-    set_slot(&nodes, true);
+    set_slot(nodes, true);
     let (mut holder, mut client) = (source.client(), source.client());
     holder.send(&["EVAL", HOLDS, "1", "{b}y"]);
     eventually("a script holds a key", || ask_by(&mut admin, "CLIENT LIST").contains("cmd=eval "));
     assert_eq!(ask_by(&mut client, "MULTI"), "OK");
-    client.call(&["EVAL", WIDENS, "1", "{a}k"]);
-    client.call(&["INCR", "{a}small"]);
+    for command in commands {
+        client.call(command);
+    }
     client.send(&["EXEC"]);
     eventually("the transaction has begun", || {
         ask_by(&mut admin, "CLIENT LIST").contains("cmd=exec ")
@@ -137,7 +138,23 @@ fn a_transaction_that_begins_again_looks_for_the_keys_of_a_slot_on_the_move() {
     assert_eq!(ask_by(&mut admin, &line), "OK");
     assert_eq!(ask_by(&mut admin, "CONFIG SET maxclients 4321"), "OK");
     holder.receive();
-    let said = render(&client.receive());
+    render(&client.receive())
+}
+
+#[test]
+fn a_transaction_that_begins_again_looks_for_the_keys_of_a_slot_on_the_move() {
+    let commands: [&[&str]; 2] = [&["EVAL", WIDENS, "1", "{a}k"], &["INCR", "{a}small"]];
+    let said = begin_again(&halves(), &commands);
     let is_sent_on = said.starts_with("(error) TRYAGAIN") || said.starts_with("(error) ASK");
     assert!(said.contains("(integer) 101") || is_sent_on, "{said}");
+}
+
+/// A client that knows no cluster is not told where its key went.
+#[test]
+fn a_transaction_that_begins_again_is_sent_on_after_its_keys() {
+    let nodes = halves();
+    assert_eq!(ask(&nodes[0], "CONFIG SET cluster-proxy yes"), "OK");
+    let commands: [&[&str]; 2] = [&["EVAL", WIDENS, "1", "{a}small"], &["INCR", "{a}small"]];
+    let said = begin_again(&nodes, &commands);
+    assert!(said.contains("2) (integer) 101"), "{said}");
 }

@@ -244,6 +244,13 @@ pub fn leads_to_other_node(server: &Shared, refusal: &Refusal) -> bool {
     is_moved && server.gates.routing.table().proxies
 }
 
+/// Whether a request that is refused so may be sent on instead.
+pub(crate) fn may_send_on(server: &Shared, refusal: &Refusal) -> bool {
+    let line = refusal.line().unwrap_or_default();
+    let is_redirection = line.starts_with(b"MOVED ") || line.starts_with(b"ASK ");
+    is_redirection && server.gates.routing.table().proxies
+}
+
 /// The slots of the keys that a script reaches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CalledSlots {

@@ -16,7 +16,7 @@ use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
 use crate::admission::readmission::{Passage, Readmission};
-use crate::admission::redirection::OpenSlotKeys;
+use crate::admission::redirection::{self, OpenSlotKeys};
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{HandlerOutcome, HandlerWork};
@@ -152,7 +152,7 @@ impl OffloadedTransaction {
                     let widen = || again(tx, widenings, pass_of, running_of, &readmission, || true);
                     match watch
                         .without(widen)
-                        .and_then(|tx| with_open_keys(open_keys.as_ref(), work.server, tx))
+                        .and_then(|tx| with_open_keys(open_keys.as_ref(), &readmission, tx))
                     {
                         Ok(widened) => {
                             tx = widened;
@@ -246,14 +246,21 @@ pub(super) fn locked_by(acquisition: &Acquisition) -> Option<&[PartitionIndex]> 
 }
 
 /// A transaction that has its locks again, unless a key of a slot on the move went meanwhile: the
-/// table of slots is as it was, and does not say so.
+/// table of slots is as it was, and does not say so. What may be sent on after the key begins anew,
+/// as its session alone may send it.
 fn with_open_keys(
     open_keys: Option<&OpenSlotKeys>,
-    server: &Shared,
+    readmission: &Readmission<'_>,
     tx: Tx,
 ) -> Result<Tx, NotReadmitted> {
+    let server = readmission.server;
     let refuse = |keys: &OpenSlotKeys| keys.refuse(&server.gates.routing.table(), &tx);
     match open_keys.and_then(refuse) {
+        Some(refusal)
+            if readmission.may_be_deferred && redirection::may_send_on(server, &refusal) =>
+        {
+            Err(NotReadmitted::PutOff)
+        }
         Some(refusal) => Err(refusal.into()),
         None => Ok(tx),
     }

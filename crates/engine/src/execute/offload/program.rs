@@ -130,7 +130,9 @@ impl OffloadedProgram {
                     let open_keys = self.open_keys.as_ref().filter(|_| is_wanted());
                     let widenings = self.widenings;
                     let widen = || again(tx, widenings, pass, running, &readmission, is_wanted);
-                    match watch.without(widen).and_then(|tx| with_open_keys(open_keys, server, tx))
+                    match watch
+                        .without(widen)
+                        .and_then(|tx| with_open_keys(open_keys, &readmission, tx))
                     {
                         Ok(tx) => {
                             self.unit = Unit::begin(server, tx, reader);
