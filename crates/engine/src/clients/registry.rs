@@ -300,6 +300,8 @@ pub mod client_flags {
     pub const UNAUTHENTICATED: u32 = 1 << 19;
     /// The client reads from replicas of a cluster.
     pub const READONLY: u32 = 1 << 20;
+    /// What the client waits for is at another node of the cluster; of no meaning without BLOCKED.
+    pub const WAITS_ELSEWHERE: u32 = 1 << 21;
 }
 
 /// All clients of the process.

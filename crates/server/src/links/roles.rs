@@ -249,7 +249,9 @@ fn unblock_all(server: &Network) {
             continue;
         }
         server.mailboxes.signal(&client, Signal::Review, &wakes);
-        if client.has_flag(client_flags::BLOCKED) {
+        // What another node has for it is not ours, and comes all the same.
+        let waits_here = !client.has_flag(client_flags::WAITS_ELSEWHERE);
+        if waits_here && client.has_flag(client_flags::BLOCKED) {
             client.set_flag(client_flags::DEMOTED, true);
             if !await_end_of_wait(server, &client, true) {
                 client.set_flag(client_flags::DEMOTED, false);

@@ -297,6 +297,7 @@ impl Waits for Connection {
             && !client.has_flag(client_flags::BLOCKED)
         {
             client.show_waiter(blocked.place.as_ref().map(KeyWait::waiter));
+            client.set_flag(client_flags::WAITS_ELSEWHERE, blocked.forwarded.is_some());
             client.set_flag(client_flags::BLOCKED, true);
         }
     }
