@@ -115,6 +115,13 @@ pub fn account_request(lane: &Lane, session: &Session, execution: Execution<'_>)
     charge_accounts(lane, session, args.extent(), reply_bytes, micros);
 }
 
+/// The same of a request that another node ran: its time was that node's, and no account's.
+pub fn account_forwarded(lane: &Lane, session: &Session, execution: Execution<'_>) {
+    account(lane, session, execution);
+    let Execution { args, reply_bytes, .. } = execution;
+    charge_accounts(lane, session, args.extent(), reply_bytes, 0);
+}
+
 /// Accounts for a command of a session: a request, or a part of one.
 #[inline]
 pub(crate) fn account(lane: &Lane, session: &Session, execution: Execution<'_>) {

@@ -18,6 +18,7 @@ use durability::waitaof;
 use engine::admission::{acl_check, redirection};
 use engine::clients::registry::{Signal, client_flags};
 use engine::commit::accounting;
+use engine::lane::Lane;
 use engine::observe::execution::Execution;
 use engine::session::LockWaitEnd;
 use engine::session::Resumed;
@@ -27,7 +28,7 @@ use engine::session::{AckRequirement, AckWait, Blocked, Recheck};
 use engine::session::{
     AfterOffload, ExecutedCommand, OffloadResult, Parked, SessionEndWait, Suspension,
 };
-use engine::session::{KeyWait, Served, ServedWith};
+use engine::session::{KeyWait, Served, ServedWith, Session};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
 use tokio::sync::oneshot;
@@ -351,6 +352,10 @@ impl Drop for Apart {
     }
 }
 
+fn reply_bytes_of(done: &OffloadResult) -> u64 {
+    done.output.len() as u64 + done.output.bytes_to_come()
+}
+
 impl Connection {
     /// What the session waited for, with which its timer goes.
     fn take_suspension(&mut self) -> Suspension {
@@ -454,8 +459,13 @@ impl Connection {
 
     /// Passes on what came of a command that did not run here.
     pub(super) fn pass_on_result(&mut self, mut done: OffloadResult) {
-        let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
-        self.charge(&mut done.ran, reply_bytes);
+        self.charge(&mut done);
+        self.pass_on_booked(done);
+    }
+
+    /// Passes on what came of a command that has been booked.
+    fn pass_on_booked(&mut self, done: OffloadResult) {
+        let reply_bytes = reply_bytes_of(&done);
         // Its command took long; from here on it may be idle.
         let now = self.worker.server.keyspace.clock().now_ms();
         self.session.client.live.last_active.store(now, Ordering::Relaxed);
@@ -478,16 +488,22 @@ impl Connection {
         }
     }
 
-    fn charge(&mut self, ran: &mut ExecutedCommand, reply_bytes: u64) {
+    fn charge(&mut self, done: &mut OffloadResult) {
         let worker = &*self.worker;
+        let ran = &mut done.ran;
         if let Some(program) = &mut ran.program {
             program.detach(&mut self.session);
             program.charge(ran.args.as_args(), worker, &mut self.session);
         }
-        let (session, args) = (&self.session, ran.args.as_args());
-        let (database, entry) = (session.database, ran.entry);
-        let execution = Execution { entry, args, micros: ran.micros, reply_bytes };
-        accounting::account_request(worker, session, execution);
+        self.book(done, accounting::account_request);
+    }
+
+    /// Notes a command that is over, as `account` does it.
+    fn book(&self, done: &OffloadResult, account: fn(&Lane, &Session, Execution<'_>)) {
+        let (worker, session, ran) = (&*self.worker, &self.session, &done.ran);
+        let (database, entry, args) = (session.database, ran.entry, ran.args.as_args());
+        let reply_bytes = reply_bytes_of(done);
+        account(worker, session, Execution { entry, args, micros: ran.micros, reply_bytes });
         accounting::feed_monitors(worker, session, database, entry, args);
         if ran.failed {
             worker.server.observed.stats.failed(worker.number, entry.id);

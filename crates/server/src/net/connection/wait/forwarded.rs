@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
 use engine::clients::registry::client_flags;
+use engine::commit::accounting;
 use engine::session::life::{StepEnd, Waits};
 use engine::session::{ForwardedReplies, OffloadResult, Suspension};
 use proto::Output;
@@ -33,7 +34,8 @@ impl Connection {
                     if !self.session.replies() {
                         done.output = Output::new();
                     }
-                    self.pass_on_result(done);
+                    self.book(&done, accounting::account_forwarded);
+                    self.pass_on_booked(done);
                 }
                 StepEnd::Again
             }
