@@ -52,6 +52,7 @@ mod cluster_open_slots;
 mod cluster_orders;
 mod cluster_proxy;
 mod cluster_proxy_faults;
+mod cluster_proxy_promises;
 mod cluster_rebalance;
 mod cluster_replica_data;
 mod cluster_slot_moves;

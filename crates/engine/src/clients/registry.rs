@@ -165,12 +165,14 @@ pub(crate) struct HeldMemory {
     pub(crate) prefixes: usize,
     /// The names of fields that it has prepared.
     pub(crate) fieldsets: usize,
+    /// Replies of other nodes that wait for the rest of their batch.
+    pub(crate) forwarded: usize,
 }
 
 impl HeldMemory {
     /// All of them.
     pub(crate) fn bytes(self) -> usize {
-        self.watched + self.subscriptions + self.prefixes + self.fieldsets
+        self.watched + self.subscriptions + self.prefixes + self.fieldsets + self.forwarded
     }
 }
 
@@ -568,6 +570,11 @@ impl Client {
         } else {
             self.live.flags.fetch_and(!flag, Ordering::Relaxed);
         }
+    }
+
+    /// Replies of another node take so many bytes until the rest of their batch is there.
+    pub fn note_forwarded(&self, bytes: usize) {
+        self.names().held_memory.forwarded = bytes;
     }
 
     /// Whether a flag is set.

@@ -11,7 +11,7 @@ use proto::Args;
 use tokio::sync::oneshot;
 
 use super::{Executor, Located, Resolved};
-use crate::admission::gates;
+use crate::admission::{gates, script_flags};
 use crate::commit::accounting::feed_monitors;
 use crate::lane::Lane;
 use crate::session::{
@@ -41,7 +41,8 @@ pub(super) fn begin(
     let ceiling = server.output_ceiling(&session.client);
     let request = ForwardedRequest { ran: ExecutedCommand::begun(entry, args), body };
     let _ = lane.tick();
-    Step::Forward(ForwardBatch::new(to, (session.database, session.resp, ceiling), request))
+    let talk = (session.database, session.resp, ceiling);
+    Step::Forward(ForwardBatch::new(to, &session.client, talk, request))
 }
 
 fn body_of(server: &Shared, session: &Session, (entry, args): EnteredCommand<'_>) -> ForwardBody {
@@ -54,14 +55,23 @@ fn body_of(server: &Shared, session: &Session, (entry, args): EnteredCommand<'_>
         Role::RunDigest => {
             let digits = args.get(1).unwrap_or_default();
             let script = server.scripts.cache.get_by_digits(digits);
-            ForwardBody::Digest(script.map(|script| script.source().into()))
+            ForwardBody::Program(script.map(|script| script.source().into()))
         }
-        _ if entry.spec.flags.has(Flags::BLOCKING) => ForwardBody::Blocking,
+        role if script_flags::may_declare(role) => ForwardBody::Program(None),
+        _ if may_wait(entry, args) => ForwardBody::Blocking,
         _ => ForwardBody::Plain,
     }
 }
 
-/// Adds the request behind a batch to it, if it is for the same node and goes there as it is.
+/// Whether a request may wait for an element. A read of streams does only with the word BLOCK,
+/// wherever that stands: a key of that name costs no more than a link.
+fn may_wait(entry: &CommandEntry, args: Args<'_>) -> bool {
+    let is_block = |word: &[u8]| word.eq_ignore_ascii_case(b"BLOCK");
+    let needs_word = matches!(entry.spec.name, "XREAD" | "XREADGROUP");
+    entry.spec.flags.has(Flags::BLOCKING) && (!needs_word || args.iter().any(is_block))
+}
+
+/// Adds the request behind a batch to it, if it is for the same node and may go along.
 #[cold]
 pub fn join_forward(
     executor: Executor<'_>,
@@ -76,16 +86,15 @@ pub fn join_forward(
     }
     let resolved = located.resolved().map_or_else(|| Resolved::of(lane.shared, args), Ok);
     let Ok(Resolved { entry, .. }) = resolved else { return false };
-    let is_plain = !matches!(entry.spec.role, Role::Exec | Role::RunDigest)
-        && !entry.spec.flags.has(Flags::BLOCKING);
-    if !is_plain {
+    if entry.spec.role == Role::Exec || may_wait(entry, args) {
         return false;
     }
     let asked = (args, located.known());
     let is_alike = gates::destination_batched(lane, session, entry, asked)
         .is_some_and(|node| node == batch.node);
     if is_alike {
-        batch.push(entry, args);
+        let body = body_of(lane.shared, session, (entry, args));
+        batch.push(ForwardedRequest { ran: ExecutedCommand::begun(entry, args), body });
     }
     is_alike
 }

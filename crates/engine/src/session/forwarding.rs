@@ -8,14 +8,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use base::hash_slot::hash_slot;
 use commands::Flags;
+use proto::Resp;
 use proto::args::encode_command;
-use proto::{Args, Resp};
 use tokio::sync::oneshot;
 
 use super::multi::MultiQueue;
 use super::suspension::{ExecutedCommand, OffloadResult};
-use crate::table::command_table::CommandEntry;
+use crate::clients::registry::Client;
 
 /// `lib-name` of the links by which nodes send requests on: what comes by one is sent on no
 /// further.
@@ -52,6 +53,8 @@ pub struct ForwardBatch {
     pub node: Box<str>,
     /// Whether the node has the keys as their slot is on the move to it.
     pub asks: bool,
+    /// The client, in whose figures the replies count that are here already.
+    pub client: Arc<Client>,
     /// The client's logical database.
     pub database: usize,
     /// The client's protocol.
@@ -77,8 +80,9 @@ pub enum ForwardBody {
     Plain,
     /// The same; the command may wait at its node for long.
     Blocking,
-    /// The same, of EVALSHA, and the script if this node has it.
-    Digest(Option<Arc<[u8]>>),
+    /// The same, of a script or a function. A script that came as its digest goes in its own words
+    /// if this node has them, as its owner may not.
+    Program(Option<Arc<[u8]>>),
     /// What was queued for an EXEC.
     Transaction(QueuedRequests),
 }
@@ -96,26 +100,26 @@ impl ForwardBatch {
     /// A batch of one request.
     pub(crate) fn new(
         (node, asks): (Box<str>, bool),
+        client: &Arc<Client>,
         (database, resp, ceiling): (usize, Resp, usize),
         request: ForwardedRequest,
     ) -> Box<Self> {
-        let bytes = request.ran.args.memory();
-        Box::new(Self { node, asks, database, resp, ceiling, requests: vec![request], bytes })
+        let (client, bytes) = (Arc::clone(client), request.memory());
+        let requests = vec![request];
+        Box::new(Self { node, asks, client, database, resp, ceiling, requests, bytes })
     }
 
-    /// Whether requests for the same node may go along. What has to be sent again in other words,
-    /// waits, or is asked for a slot on the move goes alone, so that nothing overtakes it.
+    /// Whether requests for the same node may go along. What waits, is a transaction or is asked
+    /// for a slot on the move goes alone, so that nothing overtakes it.
     pub(crate) fn may_grow(&self) -> bool {
-        let is_plain = |it: &ForwardedRequest| matches!(it.body, ForwardBody::Plain);
         let few = self.requests.len() < REQUESTS_MAX && self.bytes < BYTES_MAX;
-        few && !self.asks && self.requests.last().is_some_and(is_plain)
+        few && !self.asks && self.requests.last().is_some_and(|last| last.body.may_go_along())
     }
 
-    /// Adds a plain request.
-    pub(crate) fn push(&mut self, entry: &'static CommandEntry, args: Args<'_>) {
-        let ran = ExecutedCommand::begun(entry, args);
-        self.bytes += ran.args.memory();
-        self.requests.push(ForwardedRequest { ran, body: ForwardBody::Plain });
+    /// Adds a request that may go along.
+    pub(crate) fn push(&mut self, request: ForwardedRequest) {
+        self.bytes += request.memory();
+        self.requests.push(request);
     }
 
     /// The command that waits at its node, if this is one that may.
@@ -125,29 +129,86 @@ impl ForwardBatch {
     }
 }
 
+impl ForwardBody {
+    /// Whether it may go with others, in one write.
+    pub(crate) fn may_go_along(&self) -> bool {
+        matches!(self, Self::Plain | Self::Program(_))
+    }
+}
+
 impl ForwardedRequest {
-    /// Appends what is sent for it, and says how many replies come before its own.
-    pub fn encode(&self, out: &mut Vec<u8>) -> usize {
+    /// Appends what is sent for it, and says how many replies come before its own. The node is told
+    /// that the slot is on the move to it if `asks`. The MULTI of a transaction is not in it.
+    pub fn encode(&self, asks: bool, out: &mut Vec<u8>) -> usize {
         match &self.body {
-            ForwardBody::Plain | ForwardBody::Blocking | ForwardBody::Digest(_) => {
+            ForwardBody::Plain | ForwardBody::Blocking => {
+                let before = encode_asking(asks, out);
                 self.ran.args.as_args().encode(out);
-                0
+                before
+            }
+            ForwardBody::Program(source) => {
+                let mut before = encode_asking(asks, out) + self.encode_probe(out);
+                before += encode_asking(asks, out);
+                match source {
+                    Some(source) => self.encode_with_source(source, out),
+                    None => self.ran.args.as_args().encode(out),
+                }
+                before
             }
             ForwardBody::Transaction(queued) => queued.encode(out),
         }
     }
 
-    /// The same with the script instead of its digest, if that is known here.
-    pub fn encode_with_script(&self, out: &mut Vec<u8>) -> bool {
-        let ForwardBody::Digest(Some(source)) = &self.body else { return false };
-        let arguments = self.ran.args.as_args();
+    /// Appends what begins a transaction, and says how many replies come before that to MULTI.
+    pub fn encode_multi(asks: bool, out: &mut Vec<u8>) -> usize {
+        let before = encode_asking(asks, out);
+        encode_command([b"MULTI".as_slice()].into_iter(), out);
+        before
+    }
+
+    /// What goes ahead of a program: its node answers the same redirection to both, and a program
+    /// can make the words of one but not have them said of its keys.
+    fn encode_probe(&self, out: &mut Vec<u8>) -> usize {
+        let words: Vec<&[u8]> = [b"EXISTS".as_slice()].into_iter().chain(self.keys()).collect();
+        encode_command(words.into_iter(), out);
+        1
+    }
+
+    fn encode_with_source(&self, source: &[u8], out: &mut Vec<u8>) {
         let reads_only = self.ran.entry.spec.flags.has(Flags::READONLY);
         let name: &[u8] = if reads_only { b"EVAL_RO" } else { b"EVAL" };
-        let words: Vec<&[u8]> =
-            [name, source].into_iter().chain(arguments.skip(2).iter()).collect();
+        let arguments = self.ran.args.as_args().skip(2);
+        let words: Vec<&[u8]> = [name, source].into_iter().chain(arguments.iter()).collect();
         encode_command(words.into_iter(), out);
-        true
     }
+
+    /// The slot of its first key.
+    pub fn slot(&self) -> Option<u16> {
+        self.keys().first().map(|key| hash_slot(key))
+    }
+
+    /// Its keys, in its own words.
+    pub fn keys(&self) -> Vec<&[u8]> {
+        let (args, mut keys) = (self.ran.args.as_args(), Vec::new());
+        // A count that lies has the node refuse the request.
+        let _ = self.ran.entry.spec.visit_keys(args, |index| keys.extend(args.get(index)));
+        keys
+    }
+
+    fn memory(&self) -> usize {
+        let source = match &self.body {
+            ForwardBody::Program(Some(source)) => source.len(),
+            _ => 0,
+        };
+        self.ran.args.memory() + source
+    }
+}
+
+fn encode_asking(asks: bool, out: &mut Vec<u8>) -> usize {
+    if asks {
+        encode_command([b"ASKING".as_slice()].into_iter(), out);
+    }
+    usize::from(asks)
 }
 
 impl QueuedRequests {
@@ -156,10 +217,9 @@ impl QueuedRequests {
     }
 
     fn encode(&self, out: &mut Vec<u8>) -> usize {
-        encode_command([b"MULTI".as_slice()].into_iter(), out);
         self.0.iter_from(0).for_each(|queued| queued.args.encode(out));
         encode_command([b"EXEC".as_slice()].into_iter(), out);
-        self.0.len() + 1
+        self.0.len()
     }
 }
 

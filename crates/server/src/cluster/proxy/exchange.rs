@@ -1,12 +1,14 @@
 //! A batch on its way: sent, redirected, answered.
 //!
 //! Invariants: each request has one reply, in the order of the requests. What is sent once more was
-//! not sent before, or was answered by an error that says that nothing was done. What was sent
-//! behind it for the same slot had the same answer, and goes the same way behind it.
+//! not sent before, or was answered by an error that says that nothing was done. Nothing is sent
+//! once more behind a request of its slot that came later and was done, nor once a request of the
+//! batch is lost: what was sent first takes effect first, or not at all.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
@@ -18,14 +20,14 @@ use engine::session::{
     AfterOffload, ExecutedCommand, ForwardBatch, ForwardBody, ForwardOrder, ForwardedReplies,
     ForwardedRequest, OffloadResult,
 };
-use proto::args::encode_command;
 use proto::{Output, Reply, Resp};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::handle::RequestProxy;
-use super::link::{LinkOrder, LinkReply, LinkRequest};
-use super::pool::{LinkHandle, LinkKey, LinkPools};
+use super::link::{HeldReplies, LinkOrder, LinkReply, LinkRequest};
+use super::node_wait::{NodeAnswer, NodeWait};
+use super::pool::{LinkHandle, LinkKey, LinkPools, LinkPurpose};
 use super::redirection::RedirectedTo;
 
 /// A request is sent to no more nodes, one behind the other.
@@ -37,6 +39,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// What a client is told that was asked to wait no longer, where its node cannot be asked.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
+/// What a client is told of a request that would overtake others.
+const NOT_SENT_AGAIN: &str = "TRYAGAIN The request was not executed: its slot went to another node \
+                              while a later request of the same pipeline was";
+
+/// The same where nobody knows what became of another request.
+const NOT_SENT_BEHIND: &str = "TRYAGAIN The request was not executed: the reply to another request \
+                               of the same pipeline is lost";
+
 /// A batch under way.
 struct ForwardExchange {
     pools: Rc<LinkPools>,
@@ -44,6 +54,18 @@ struct ForwardExchange {
     is_encrypted: bool,
     /// The replies that are there.
     replies: Vec<Option<Output>>,
+    held: Rc<HeldReplies>,
+    /// Whether the reply to any request is lost, which may still be done.
+    is_lost: bool,
+}
+
+/// The session that a batch is of.
+struct BatchSession {
+    sender: oneshot::Sender<ForwardedReplies>,
+    /// Hears of CLIENT UNBLOCK, if the batch is a command that may wait.
+    unblocked: Option<oneshot::Receiver<bool>>,
+    /// What was heard: whether the wait ends with an error.
+    ends: Option<bool>,
 }
 
 /// A request that is to be sent.
@@ -54,18 +76,22 @@ struct ForwardAttempt {
     to: NodeId,
     /// Whether the slot is on the move to that node.
     asks: bool,
-    /// Whether the script is sent instead of its digest.
-    with_script: bool,
     /// Whether a link has ended under it before.
     is_retry: bool,
 }
+
+/// An attempt, and what came of it; nothing if the request was not sent.
+type AttemptResult = (ForwardAttempt, Option<LinkReply>);
 
 /// What is done about a reply.
 enum ReplyAction {
     /// The reply is the client's.
     Final(Output),
-    /// The request is sent once more; if that may not be, the reply is the client's.
-    Again(ForwardAttempt, Output),
+    /// The request is sent to another node; if there may be no more of them, the reply is the
+    /// client's.
+    Follow(ForwardAttempt, Output),
+    /// The request is sent once more, as nothing of it was sent; if that may not be, this is why.
+    Retry(ForwardAttempt, String),
 }
 
 /// What a command that waits elsewhere is woken by.
@@ -74,6 +100,8 @@ enum Wake {
     Unblock(bool),
     /// Its session is over.
     Gone,
+    /// It is time to ask its node.
+    Look,
 }
 
 /// Answers a batch that cannot be sent.
@@ -89,7 +117,7 @@ pub(super) fn refuse(proxy: &RequestProxy, order: ForwardOrder, why: &str) {
 
 /// Sends a batch on, and gives its session the replies.
 pub(super) async fn run(pools: Rc<LinkPools>, order: ForwardOrder) {
-    let ForwardOrder { batch, mut sender, unblocked } = order;
+    let ForwardOrder { batch, sender, unblocked } = order;
     let server = pools.context.server;
     let proxy = &pools.context.node.proxy;
     let began_us = server.keyspace.clock().monotonic_us();
@@ -100,73 +128,188 @@ pub(super) async fn run(pools: Rc<LinkPools>, order: ForwardOrder) {
     let (count, asks, waits) = (batch.requests.len(), batch.asks, batch.blocking().is_some());
     proxy.stats.requests.fetch_add(count as u64, Ordering::Relaxed);
     let is_encrypted = server.config.get(TLS_CLUSTER) || server.config.get(TLS_REPLICATION);
-    let replies = (0..count).map(|_| None).collect();
-    let mut exchange = ForwardExchange { pools: Rc::clone(&pools), batch, is_encrypted, replies };
-    let hop = |index| ForwardAttempt { index, to: node, asks, with_script: false, is_retry: false };
+    let unblocked = Some(unblocked).filter(|_| waits);
+    let mut session = BatchSession { sender, unblocked, ends: None };
+    let mut exchange = ForwardExchange {
+        pools: Rc::clone(&pools),
+        held: HeldReplies::new(Arc::clone(&batch.client)),
+        batch,
+        is_encrypted,
+        replies: (0..count).map(|_| None).collect(),
+        is_lost: false,
+    };
+    let hop = |index| ForwardAttempt { index, to: node, asks, is_retry: false };
     let mut due: Vec<ForwardAttempt> = (0..count).map(hop).collect();
-    let mut unblocked = Some(unblocked).filter(|_| waits);
     for attempt in 0..HOPS_MAX {
         if attempt > 1 {
             sleep(PAUSE * (attempt - 1)).await;
         }
-        // What nobody waits for is not begun.
-        if sender.is_closed() {
-            return;
-        }
-        let is_last = attempt + 1 == HOPS_MAX;
-        let mut next = Vec::new();
-        for hops in due.chunk_by(|one, other| one.to == other.to) {
-            let replies = match &mut unblocked {
-                None => exchange.send(hops).await,
-                Some(unblocked) => {
-                    let told = exchange.send_and_wait(hops, &mut sender, unblocked).await;
-                    let Some(replies) = told else { return };
-                    replies
-                }
-            };
-            // What was lost may still be done, and nothing of its client may overtake that.
-            let is_lost = replies.iter().any(|reply| matches!(reply, LinkReply::Lost(_)));
-            let may_retry = !is_lost && !is_last;
-            for (hop, reply) in hops.iter().zip(replies) {
-                next.extend(exchange.settle(*hop, reply, (may_retry, is_last)));
-            }
-        }
-        due = next;
+        let Some(results) = exchange.send_all(&due, &mut session).await else { return };
+        due = exchange.settle(results, attempt + 1 == HOPS_MAX);
         if due.is_empty() {
             break;
         }
     }
     let micros = u64::try_from(server.keyspace.clock().monotonic_us() - began_us).unwrap_or(0);
-    let _ = sender.send(exchange.into_results(if waits { 0 } else { micros }));
+    let _ = session.sender.send(exchange.into_results(if waits { 0 } else { micros }));
+}
+
+impl BatchSession {
+    /// The replies to an order; nothing if the session is over before.
+    async fn await_replies(
+        &mut self,
+        mut receiver: oneshot::Receiver<Vec<LinkReply>>,
+        count: usize,
+    ) -> Option<Vec<LinkReply>> {
+        poll_fn(|cx| {
+            if let Poll::Ready(replies) = Pin::new(&mut receiver).poll(cx) {
+                return Poll::Ready(Some(replies.unwrap_or_else(|_| lost(count))));
+            }
+            self.sender.poll_closed(cx).map(|()| None)
+        })
+        .await
+    }
+
+    /// What comes first for a command that waits elsewhere.
+    async fn wake(
+        &mut self,
+        receiver: &mut oneshot::Receiver<Vec<LinkReply>>,
+        pause: Duration,
+    ) -> Wake {
+        let mut timer = pin!(sleep(pause));
+        poll_fn(|cx| {
+            if let Poll::Ready(replies) = Pin::new(&mut *receiver).poll(cx) {
+                return Poll::Ready(Wake::Replies(replies.unwrap_or_else(|_| lost(1))));
+            }
+            if self.sender.poll_closed(cx).is_ready() {
+                return Poll::Ready(Wake::Gone);
+            }
+            if let Some(unblocked) = &mut self.unblocked
+                && let Poll::Ready(heard) = Pin::new(unblocked).poll(cx)
+            {
+                // What is heard once is not asked again.
+                self.unblocked = None;
+                if let Ok(with_error) = heard {
+                    return Poll::Ready(Wake::Unblock(with_error));
+                }
+            }
+            timer.as_mut().poll(cx).map(|()| Wake::Look)
+        })
+        .await
+    }
 }
 
 impl ForwardExchange {
-    fn key(&self, node: NodeId) -> LinkKey {
+    fn key(&self, node: NodeId, purpose: LinkPurpose) -> LinkKey {
         let ForwardBatch { resp, database, .. } = *self.batch;
-        LinkKey { node, resp, database, is_encrypted: self.is_encrypted }
+        LinkKey { node, resp, database, is_encrypted: self.is_encrypted, purpose }
     }
 
-    /// Sends requests to one node, and waits for what comes of them.
-    async fn send(&self, hops: &[ForwardAttempt]) -> Vec<LinkReply> {
-        let (order, receiver) = self.order_of(hops);
-        self.pools.send(self.key(hops[0].to), order);
-        receiver.await.unwrap_or_else(|_| lost(hops.len()))
+    /// Sends what is due, to one node after the other; nothing if its client has gone.
+    async fn send_all(
+        &mut self,
+        due: &[ForwardAttempt],
+        session: &mut BatchSession,
+    ) -> Option<Vec<AttemptResult>> {
+        let mut results = Vec::with_capacity(due.len());
+        for hops in due.chunk_by(|one, other| one.to == other.to) {
+            // What nobody waits for is not begun.
+            if session.sender.is_closed() {
+                return None;
+            }
+            if self.is_lost {
+                results.extend(hops.iter().map(|hop| (*hop, None)));
+                continue;
+            }
+            let replies = match &self.batch.requests[hops[0].index].body {
+                ForwardBody::Blocking => self.send_and_wait(hops, session).await?,
+                ForwardBody::Transaction(_) => self.send_transaction(hops, session).await?,
+                ForwardBody::Plain | ForwardBody::Program(_) => {
+                    let (order, receiver) = self.order_of(hops);
+                    self.pools.send(self.key(hops[0].to, self.purpose_of(hops)), order);
+                    session.await_replies(receiver, hops.len()).await?
+                }
+            };
+            self.is_lost |= replies.iter().any(|reply| matches!(reply, LinkReply::Lost(_)));
+            results.extend(hops.iter().copied().zip(replies.into_iter().map(Some)));
+        }
+        Some(results)
+    }
+
+    /// What links have to be for that may send these.
+    fn purpose_of(&self, hops: &[ForwardAttempt]) -> LinkPurpose {
+        let of_one = |hop: &ForwardAttempt| {
+            let request = &self.batch.requests[hop.index];
+            match &request.body {
+                ForwardBody::Program(_) => LinkPurpose::Programs,
+                _ if request.ran.entry.may_write() => LinkPurpose::Writes,
+                _ => LinkPurpose::Reads,
+            }
+        };
+        hops.iter().map(of_one).max().unwrap_or(LinkPurpose::Writes)
+    }
+
+    /// Sends a transaction: MULTI first, and the rest once its node has said that MULTI counts, as
+    /// each of the commands would be done by itself without. Nothing else goes by that link
+    /// meanwhile.
+    async fn send_transaction(
+        &self,
+        hops: &[ForwardAttempt],
+        session: &mut BatchSession,
+    ) -> Option<Vec<LinkReply>> {
+        let key = self.key(hops[0].to, LinkPurpose::Alone);
+        let link = self.pools.take(key);
+        let mut bytes = Vec::new();
+        let skipped = ForwardedRequest::encode_multi(hops[0].asks, &mut bytes);
+        let order = self.order(bytes, vec![LinkRequest { begin: 0, skipped }]);
+        let mut opened = self.send_by(&link, order, session).await?;
+        match opened.pop() {
+            Some(LinkReply::Whole(output, _)) if output.front() == b"+OK\r\n" => {}
+            // No command was sent.
+            Some(LinkReply::Lost(why)) => return Some(vec![LinkReply::Unsent(why)]),
+            refused => {
+                self.pools.keep(key, link);
+                return Some(refused.into_iter().collect());
+            }
+        }
+        let replies = self.send_by(&link, self.order_of(hops), session).await?;
+        self.pools.keep(key, link);
+        Some(replies)
+    }
+
+    /// Sends an order by a link of its own; nothing if the session is over before the replies.
+    async fn send_by(
+        &self,
+        link: &LinkHandle,
+        (order, receiver): (LinkOrder, oneshot::Receiver<Vec<LinkReply>>),
+        session: &mut BatchSession,
+    ) -> Option<Vec<LinkReply>> {
+        let count = order.requests.len();
+        match self.pools.send_by(link, order) {
+            None => session.await_replies(receiver, count).await,
+            Some(_) => Some(unsent(count)),
+        }
     }
 
     /// Sends a request that may wait at its node; nothing if its client has gone.
     async fn send_and_wait(
         &self,
         hops: &[ForwardAttempt],
-        sender: &mut oneshot::Sender<ForwardedReplies>,
-        unblocked: &mut oneshot::Receiver<bool>,
+        session: &mut BatchSession,
     ) -> Option<Vec<LinkReply>> {
-        let key = self.key(hops[0].to);
+        let key = self.key(hops[0].to, LinkPurpose::Alone);
+        if let Some(with_error) = session.ends {
+            return Some(unblocked_here(with_error, key.resp));
+        }
         let link = self.pools.take(key);
         let (order, mut receiver) = self.order_of(hops);
-        // An order that is given back is one whose receiver hears that.
-        drop(link.send(order));
-        loop {
-            match self.wake(&mut receiver, sender, unblocked).await {
+        if self.pools.send_by(&link, order).is_some() {
+            return Some(unsent(1));
+        }
+        let asked = LinkKey { purpose: LinkPurpose::Questions, ..key };
+        let mut wait = NodeWait::new(&self.pools, asked, &link);
+        let given_up = loop {
+            match session.wake(&mut receiver, wait.pause()).await {
                 Wake::Replies(replies) => {
                     self.pools.keep(key, link);
                     return Some(replies);
@@ -176,98 +319,101 @@ impl ForwardExchange {
                     return None;
                 }
                 Wake::Unblock(with_error) => {
-                    if !self.unblock(key, &link, with_error).await {
-                        link.abort();
-                        let told = unblocked_here(with_error, key.resp);
-                        return Some(vec![LinkReply::Whole(told, None)]);
-                    }
+                    session.ends = Some(with_error);
+                    wait.end(with_error);
                 }
+                Wake::Look => {}
             }
-        }
-    }
-
-    async fn wake(
-        &self,
-        receiver: &mut oneshot::Receiver<Vec<LinkReply>>,
-        sender: &mut oneshot::Sender<ForwardedReplies>,
-        unblocked: &mut oneshot::Receiver<bool>,
-    ) -> Wake {
-        poll_fn(|cx| {
-            if let Poll::Ready(replies) = Pin::new(&mut *receiver).poll(cx) {
-                return Poll::Ready(Wake::Replies(replies.unwrap_or_else(|_| lost(1))));
+            match wait.look().await {
+                NodeAnswer::Waits => {}
+                NodeAnswer::Refuses => {
+                    break unblocked_here(session.ends.unwrap_or_default(), key.resp);
+                }
+                NodeAnswer::Lost(why) => break vec![LinkReply::Lost(why)],
             }
-            if sender.poll_closed(cx).is_ready() {
-                return Poll::Ready(Wake::Gone);
-            }
-            // What is heard once is not asked again.
-            if !unblocked.is_terminated()
-                && let Poll::Ready(Ok(with_error)) = Pin::new(&mut *unblocked).poll(cx)
-            {
-                return Poll::Ready(Wake::Unblock(with_error));
-            }
-            Poll::Pending
-        })
-        .await
-    }
-
-    /// Has a node end the wait of a link's command; whether the node has heard that, so that the
-    /// reply comes by the link.
-    async fn unblock(&self, key: LinkKey, link: &LinkHandle, with_error: bool) -> bool {
-        let Some(id) = link.state.client_id.get() else { return false };
-        let how: &[u8] = if with_error { b"ERROR" } else { b"TIMEOUT" };
-        let id = id.to_string();
-        let words: [&[u8]; 4] = [b"CLIENT", b"UNBLOCK", id.as_bytes(), how];
-        let mut bytes = Vec::new();
-        encode_command(words.into_iter(), &mut bytes);
-        let requests = vec![LinkRequest { begin: 0, skipped: 0 }];
-        let (sender, receiver) = oneshot::channel();
-        self.pools.send(key, LinkOrder { bytes, requests, ceiling: usize::MAX, sender });
-        let replies = receiver.await.unwrap_or_default();
-        // 0 is said where the command waits no more: its reply is on the way.
-        let Some(LinkReply::Whole(output, _)) = replies.first() else { return false };
-        output.front().starts_with(b":")
+        };
+        // A reply that has come meanwhile is the reply.
+        let replies = receiver.try_recv().unwrap_or(given_up);
+        link.abort();
+        Some(replies)
     }
 
     fn order_of(&self, hops: &[ForwardAttempt]) -> (LinkOrder, oneshot::Receiver<Vec<LinkReply>>) {
         let (mut bytes, mut requests) = (Vec::new(), Vec::with_capacity(hops.len()));
         for hop in hops {
-            let request = &self.batch.requests[hop.index];
             let begin = bytes.len();
-            if hop.asks {
-                encode_command([b"ASKING".as_slice()].into_iter(), &mut bytes);
-            }
-            let before = match hop.with_script && request.encode_with_script(&mut bytes) {
-                true => 0,
-                false => request.encode(&mut bytes),
-            };
-            requests.push(LinkRequest { begin, skipped: before + usize::from(hop.asks) });
+            let skipped = self.batch.requests[hop.index].encode(hop.asks, &mut bytes);
+            requests.push(LinkRequest { begin, skipped });
         }
+        self.order(bytes, requests)
+    }
+
+    fn order(
+        &self,
+        bytes: Vec<u8>,
+        requests: Vec<LinkRequest>,
+    ) -> (LinkOrder, oneshot::Receiver<Vec<LinkReply>>) {
         let (sender, receiver) = oneshot::channel();
-        let ceiling = self.batch.ceiling;
-        (LinkOrder { bytes, requests, ceiling, sender }, receiver)
+        let (ceiling, may_wait) = (self.batch.ceiling, self.batch.blocking().is_some());
+        let held = Some(Rc::clone(&self.held));
+        (LinkOrder { bytes, requests, ceiling, may_wait, held, sender }, receiver)
     }
 
-    /// Keeps a reply, or says how the request is sent once more.
-    fn settle(
-        &mut self,
-        hop: ForwardAttempt,
-        reply: LinkReply,
-        (may_retry, is_last): (bool, bool),
-    ) -> Option<ForwardAttempt> {
-        match self.judge(hop, reply, may_retry) {
-            ReplyAction::Again(next, _) if !is_last => {
-                let stats = &self.pools.context.node.proxy.stats;
-                stats.redirections.fetch_add(u64::from(next.to != hop.to), Ordering::Relaxed);
-                Some(next)
-            }
-            ReplyAction::Again(_, output) | ReplyAction::Final(output) => {
-                self.replies[hop.index] = Some(output);
-                None
-            }
+    /// Keeps replies, and says what is sent once more, in the order of the requests.
+    fn settle(&mut self, results: Vec<AttemptResult>, is_last: bool) -> Vec<ForwardAttempt> {
+        let node = self.pools.context.node;
+        let stats = &node.proxy.stats;
+        let refuse = |text: &str| {
+            stats.errors.fetch_add(1, Ordering::Relaxed);
+            error(text)
+        };
+        let (mut next, mut done) = (Vec::new(), Vec::new());
+        for (hop, reply) in results.into_iter().rev() {
+            let action = match reply {
+                Some(reply) => self.judge(hop, reply),
+                None => ReplyAction::Final(refuse(NOT_SENT_BEHIND)),
+            };
+            let told = match action {
+                ReplyAction::Final(output) => {
+                    done.push(hop.index);
+                    output
+                }
+                ReplyAction::Follow(_, output) if is_last => output,
+                ReplyAction::Follow(..) if self.is_lost => refuse(NOT_SENT_BEHIND),
+                ReplyAction::Follow(again, _) if self.is_overtaken(again, &done) => {
+                    refuse(NOT_SENT_AGAIN)
+                }
+                ReplyAction::Retry(again, why)
+                    if is_last || self.is_lost || self.is_overtaken(again, &done) =>
+                {
+                    refuse(&why)
+                }
+                ReplyAction::Follow(again, _) | ReplyAction::Retry(again, _) => {
+                    stats.redirections.fetch_add(u64::from(again.to != hop.to), Ordering::Relaxed);
+                    next.push(again);
+                    continue;
+                }
+            };
+            self.replies[hop.index] = Some(told);
         }
+        next.reverse();
+        next
     }
 
-    fn judge(&self, hop: ForwardAttempt, reply: LinkReply, may_retry: bool) -> ReplyAction {
+    /// Whether a request would come behind one that its client sent later. A slot that has moved
+    /// has all its keys at one node; while it moves, each key is at one.
+    fn is_overtaken(&self, again: ForwardAttempt, done: &[usize]) -> bool {
+        let request = &self.batch.requests[again.index];
+        done.iter().any(|later| {
+            let later = &self.batch.requests[*later];
+            match again.asks {
+                true => request.keys().iter().any(|key| later.keys().contains(key)),
+                false => request.slot() == later.slot(),
+            }
+        })
+    }
+
+    fn judge(&self, hop: ForwardAttempt, reply: LinkReply) -> ReplyAction {
         let node = self.pools.context.node;
         let name = || {
             node.link_address(hop.to, self.is_encrypted)
@@ -275,32 +421,30 @@ impl ForwardExchange {
         };
         let fail = |text: String| {
             node.proxy.stats.errors.fetch_add(1, Ordering::Relaxed);
-            error(&text)
+            ReplyAction::Final(error(&text))
         };
         match reply {
             LinkReply::Whole(output, refused) => self.judge_reply(hop, output, refused),
-            LinkReply::Unreachable(why) => ReplyAction::Final(fail(format!(
+            LinkReply::Unreachable(why) => fail(format!(
                 "CLUSTERDOWN The node {} that serves the key cannot be reached: {why}",
                 name()
-            ))),
+            )),
             LinkReply::Unsent(why) => {
                 let text = format!(
                     "CLUSTERDOWN The link to the node {} that serves the key ended before the \
                      command was sent: {why}",
                     name()
                 );
-                match may_retry && !hop.is_retry {
-                    true => {
-                        ReplyAction::Again(ForwardAttempt { is_retry: true, ..hop }, error(&text))
-                    }
-                    false => ReplyAction::Final(fail(text)),
+                match hop.is_retry {
+                    false => ReplyAction::Retry(ForwardAttempt { is_retry: true, ..hop }, text),
+                    true => fail(text),
                 }
             }
-            LinkReply::Lost(why) => ReplyAction::Final(fail(format!(
+            LinkReply::Lost(why) => fail(format!(
                 "ERR No reply from the node {} that serves the key, so the command may or may not \
                  have taken effect: {why}",
                 name()
-            ))),
+            )),
         }
     }
 
@@ -314,8 +458,9 @@ impl ForwardExchange {
         let Some(own) = output.front().strip_prefix(b"-") else {
             return ReplyAction::Final(output);
         };
-        let line = refused.as_deref().unwrap_or(own);
-        if let Some(redirected) = RedirectedTo::parse(line) {
+        let body = &self.batch.requests[hop.index].body;
+        let said = said_by_node(body, own, refused.as_deref());
+        if let Some(redirected) = said.and_then(RedirectedTo::parse) {
             let found = redirected.find(self.pools.context.node, hop.to);
             let Some(to) = found else { return ReplyAction::Final(output) };
             let next = ForwardAttempt { to, asks: redirected.asks, ..hop };
@@ -323,15 +468,10 @@ impl ForwardExchange {
                 Some(line) => error(&String::from_utf8_lossy(&line)),
                 None => output,
             };
-            return ReplyAction::Again(next, told);
+            return ReplyAction::Follow(next, told);
         }
-        let body = &self.batch.requests[hop.index].body;
-        let has_script = matches!(body, ForwardBody::Digest(Some(_)));
-        if has_script && !hop.with_script && own.starts_with(b"NOSCRIPT") {
-            return ReplyAction::Again(ForwardAttempt { with_script: true, ..hop }, output);
-        }
-        match refused {
-            Some(cause) if own.starts_with(b"EXECABORT") => {
+        match (body, refused) {
+            (ForwardBody::Transaction(_), Some(cause)) if own.starts_with(b"EXECABORT") => {
                 let cause = String::from_utf8_lossy(&cause);
                 let told = format!("EXECABORT Transaction discarded because of: {cause}");
                 ReplyAction::Final(error(&told))
@@ -360,17 +500,58 @@ fn error(text: &str) -> Output {
     output
 }
 
-/// What a client is told whose command is given up, as its node cannot be asked to end it.
-fn unblocked_here(with_error: bool, resp: Resp) -> Output {
-    if with_error {
-        return error(UNBLOCKED);
+/// The error by which a node itself may have sent a request elsewhere. What a program replies are
+/// its own words, unless what went ahead of it was answered by the same.
+fn said_by_node<'a>(
+    body: &ForwardBody,
+    own: &'a [u8],
+    refused: Option<&'a [u8]>,
+) -> Option<&'a [u8]> {
+    match body {
+        ForwardBody::Program(_) => refused.filter(|line| *line == own.trim_ascii_end()),
+        _ => refused.or(Some(own)),
     }
-    let mut output = Output::new();
-    Reply::new(&mut output, resp).null_array();
-    output
+}
+
+/// What a client is told whose command is given up, as its node cannot be asked to end it.
+fn unblocked_here(with_error: bool, resp: Resp) -> Vec<LinkReply> {
+    let told = match with_error {
+        true => error(UNBLOCKED),
+        false => {
+            let mut output = Output::new();
+            Reply::new(&mut output, resp).null_array();
+            output
+        }
+    };
+    vec![LinkReply::Whole(told, None)]
+}
+
+/// Of requests that a link did not take any more it is known that they were not sent.
+fn unsent(count: usize) -> Vec<LinkReply> {
+    (0..count).map(|_| LinkReply::Unsent("the link has ended".to_owned())).collect()
 }
 
 /// Of requests whose link has ended without a word nothing is known.
 fn lost(count: usize) -> Vec<LinkReply> {
     (0..count).map(|_| LinkReply::Lost("the link has ended".to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::session::ForwardBody;
+
+    use super::said_by_node;
+
+    #[test]
+    fn a_program_does_not_speak_for_its_node() {
+        let (own, said) = (b"MOVED 1 a:1\r\n".as_slice(), b"MOVED 1 a:1".as_slice());
+        let program = ForwardBody::Program(None);
+        assert_eq!(said_by_node(&program, own, None), None);
+        assert_eq!(said_by_node(&program, own, Some(b"MOVED 1 b:1")), None);
+        assert_eq!(said_by_node(&program, own, Some(b"NOPERM no")), None);
+        assert_eq!(said_by_node(&program, own, Some(said)), Some(said));
+        assert_eq!(said_by_node(&ForwardBody::Plain, own, None), Some(own));
+        let first = said_by_node(&ForwardBody::Plain, b"EXECABORT no", Some(said));
+        assert_eq!(first, Some(said));
+    }
 }

@@ -10,16 +10,19 @@ use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use base::io_error_text::plain;
 use base::time::Clock;
+use engine::clients::registry::Client;
 use proto::{Output, Reply, ReplyScanner, Resp};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
+use super::outgoing::{OutgoingBytes, SLICES_MAX};
 use crate::net::connection::Stream;
 
 /// So much is read at a time.
@@ -34,6 +37,9 @@ const KEPT_CAPACITY: usize = 1 << 20;
 /// No line of an error among replies that are left out is kept beyond this.
 const LINE_MAX: usize = 1024;
 
+/// So many more bytes of replies are noted as their client's: few replies are as long.
+const NOTED_STEP: usize = 64 << 10;
+
 /// Requests that go by a link together.
 pub(super) struct LinkOrder {
     /// What is sent.
@@ -42,8 +48,42 @@ pub(super) struct LinkOrder {
     pub(super) requests: Vec<LinkRequest>,
     /// A reply that is longer is cut, and its client closed.
     pub(super) ceiling: usize,
+    /// Whether the reply may be long in coming, as its command waits for something.
+    pub(super) may_wait: bool,
+    /// Where replies count that have come, if they are a client's.
+    pub(super) held: Option<Rc<HeldReplies>>,
     /// Takes what came of each, in order.
     pub(super) sender: oneshot::Sender<Vec<LinkReply>>,
+}
+
+/// The bytes of replies that wait for others of their batch, in their client's figures.
+pub(super) struct HeldReplies {
+    client: Arc<Client>,
+    bytes: Cell<usize>,
+    noted: Cell<usize>,
+}
+
+impl HeldReplies {
+    pub(super) fn new(client: Arc<Client>) -> Rc<Self> {
+        Rc::new(Self { client, bytes: Cell::default(), noted: Cell::default() })
+    }
+
+    fn add(&self, bytes: usize) {
+        let bytes = self.bytes.get() + bytes;
+        self.bytes.set(bytes);
+        if bytes - self.noted.get() >= NOTED_STEP {
+            self.noted.set(bytes);
+            self.client.note_forwarded(bytes);
+        }
+    }
+}
+
+impl Drop for HeldReplies {
+    fn drop(&mut self) {
+        if self.noted.get() > 0 {
+            self.client.note_forwarded(0);
+        }
+    }
 }
 
 /// A request in an order.
@@ -67,6 +107,14 @@ pub(super) enum LinkReply {
     Lost(String),
 }
 
+impl LinkReply {
+    fn forget(&mut self) {
+        if let Self::Whole(output, _) = self {
+            *output = Output::new();
+        }
+    }
+}
+
 /// What is known of a link outside its task.
 #[derive(Default)]
 pub(super) struct LinkState {
@@ -74,14 +122,18 @@ pub(super) struct LinkState {
     pub(super) outstanding: Cell<usize>,
     /// Whether it takes no more.
     pub(super) is_over: Cell<bool>,
+    /// Whether the connection stands.
+    pub(super) is_standing: Cell<bool>,
+    /// Since when the first of these orders is the first, on the monotonic clock.
+    pub(super) first_us: Cell<i64>,
     /// When it was used last, on the monotonic clock.
     pub(super) used_us: Cell<i64>,
     /// Its client's id at the other node.
     pub(super) client_id: Cell<Option<i64>>,
 }
 
-/// How long a node may be silent while a reply is due, if it may not be for ever.
-pub(super) type Patience = Box<dyn Fn() -> Option<Duration>>;
+/// How long a node may be silent while a reply is due.
+pub(super) type Patience = Box<dyn Fn() -> Duration>;
 
 /// A link that stands.
 pub(super) struct Link {
@@ -90,12 +142,7 @@ pub(super) struct Link {
     state: Rc<LinkState>,
     clock: &'static Clock,
     patience: Patience,
-    /// What is to be sent, and how much of it was.
-    output: Vec<u8>,
-    written: usize,
-    /// All bytes ever put into the output, and those ever sent.
-    queued: u64,
-    sent: u64,
+    output: OutgoingBytes,
     input: Vec<u8>,
     scanner: ReplyScanner,
     /// Whether what is read answers nothing.
@@ -119,6 +166,8 @@ struct WaitingOrder {
     refused: Option<Vec<u8>>,
     output: Output,
     ceiling: usize,
+    may_wait: bool,
+    held: Option<Rc<HeldReplies>>,
     sender: oneshot::Sender<Vec<LinkReply>>,
 }
 
@@ -145,10 +194,7 @@ impl Link {
             state,
             clock,
             patience,
-            output: Vec::new(),
-            written: 0,
-            queued: 0,
-            sent: 0,
+            output: OutgoingBytes::default(),
             input: Vec::new(),
             scanner: ReplyScanner::default(),
             is_push: false,
@@ -194,17 +240,11 @@ impl Link {
     }
 
     fn accept(&mut self, order: LinkOrder) {
-        let LinkOrder { bytes, requests, ceiling, sender } = order;
+        let LinkOrder { bytes, requests, ceiling, may_wait, held, sender } = order;
         if self.waiting.is_empty() {
             self.progress_us = self.clock.monotonic_us();
         }
-        let (begin, length) = (self.queued, bytes.len() as u64);
-        if self.output.is_empty() {
-            self.output = bytes;
-        } else {
-            self.output.extend_from_slice(&bytes);
-        }
-        self.queued += length;
+        let begin = self.output.push(bytes);
         let skipped = requests.first().map_or(0, |first| first.skipped);
         self.waiting.push_back(WaitingOrder {
             begin,
@@ -215,26 +255,26 @@ impl Link {
             refused: None,
             output: fresh_output(ceiling),
             ceiling,
+            may_wait,
+            held,
             sender,
         });
     }
 
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
-        while self.written < self.output.len() {
-            let slices = [IoSlice::new(&self.output[self.written..])];
-            match self.stream.poll_write(cx, &slices) {
+        loop {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let filled = self.output.io_slices(&mut slices);
+            if filled == 0 {
+                return Ok(());
+            }
+            match self.stream.poll_write(cx, &slices[..filled]) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Ok(0)) => return Err(plain(&ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => {
-                    self.written += count;
-                    self.sent += count as u64;
-                }
+                Poll::Ready(Ok(count)) => self.output.consume(count),
                 Poll::Ready(Err(error)) => return Err(plain(&error)),
             }
         }
-        clear(&mut self.output);
-        self.written = 0;
-        Ok(())
     }
 
     /// Takes the replies that have come; why the connection has ended.
@@ -277,6 +317,7 @@ impl Link {
             {
                 self.state.outstanding.set(self.state.outstanding.get() - 1);
                 self.state.used_us.set(self.progress_us);
+                self.state.first_us.set(self.progress_us);
                 // The session may be gone.
                 let _ = order.sender.send(order.replies);
             }
@@ -287,27 +328,26 @@ impl Link {
 
     /// Whether a reply is overdue.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<String> {
-        loop {
-            let Some(patience) = (self.patience)() else { return Poll::Pending };
+        // A command that waits has a link of its own, and whoever sent it asks for its node.
+        while self.waiting.front().is_some_and(|order| !order.may_wait) {
+            let patience = (self.patience)();
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(patience)));
             ready!(timer.as_mut().poll(cx));
             let silent_us = self.clock.monotonic_us() - self.progress_us;
             let silent = Duration::from_micros(u64::try_from(silent_us).unwrap_or(0));
             let left = patience.saturating_sub(silent);
-            match self.waiting.is_empty() {
-                false if left.is_zero() => {
-                    return Poll::Ready("it has not answered in time".to_owned());
-                }
-                false => self.timer = Some(Box::pin(sleep(left))),
-                true => self.timer = Some(Box::pin(sleep(patience))),
+            if left.is_zero() {
+                return Poll::Ready("it has not answered in time".to_owned());
             }
+            self.timer = Some(Box::pin(sleep(left)));
         }
+        Poll::Pending
     }
 
     /// Says of each request without a reply what is known of it.
     fn give_up(mut self, why: &str) {
         for order in std::mem::take(&mut self.waiting) {
-            order.give_up(self.sent, why);
+            order.give_up(self.output.sent(), why);
         }
         self.orders.close();
         while let Ok(order) = self.orders.try_recv() {
@@ -334,8 +374,17 @@ impl WaitingOrder {
             }
             return;
         }
-        if !self.sender.is_closed() {
+        if self.sender.is_closed() {
+            // No session waits for it any more: what is held goes, and the rest comes and goes.
+            self.output = fresh_output(self.ceiling);
+            self.replies.iter_mut().for_each(LinkReply::forget);
+            self.held = None;
+        } else {
+            let before = self.output.len();
             Reply::new(&mut self.output, Resp::Two).raw(piece);
+            if let Some(held) = &self.held {
+                held.add(self.output.len() - before);
+            }
         }
         if is_whole {
             // What the replies take together counts, as they wait for each other.
@@ -399,6 +448,8 @@ mod tests {
             refused: None,
             output: fresh_output(usize::MAX),
             ceiling: usize::MAX,
+            may_wait: false,
+            held: None,
             sender,
         };
         (order, receiver)

@@ -10,6 +10,8 @@ mod exchange;
 mod greeting;
 mod handle;
 mod link;
+mod node_wait;
+mod outgoing;
 mod pool;
 mod redirection;
 
