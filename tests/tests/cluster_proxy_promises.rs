@@ -125,7 +125,13 @@ fn a_transaction_is_whole(owner: Program) {
     let said = render(client.pipeline(&transaction).last().unwrap());
     assert!(said.starts_with("(error) NOPERM"), "{said}");
     assert_eq!(ask_by(&mut client, &format!("EXISTS {k}")), "(integer) 0");
-    link("+multi");
+    // Nor does a transaction that cannot end take in what comes by its link next.
+    link("+multi -exec");
+    let said = render(client.pipeline(&transaction).last().unwrap());
+    assert!(said.contains("NOPERM"), "{said}");
+    assert_eq!(render(&client.call(&["BLPOP", &k, "0.01"])), "(nil)");
+    assert_eq!(ask_by(&mut client, &format!("EXISTS {k}")), "(integer) 0");
+    link("+exec");
     let both = Value::Array(vec![Value::Integer(1), Value::Integer(2)]);
     assert_eq!(client.pipeline(&transaction).last(), Some(&both));
 }

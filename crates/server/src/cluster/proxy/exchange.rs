@@ -273,7 +273,10 @@ impl ForwardExchange {
             }
         }
         let replies = self.send_by(&link, self.order_of(hops), session).await?;
-        self.pools.keep(key, link);
+        // What EXEC has not ended would take in whatever comes next.
+        if replies.iter().all(ends_transaction) {
+            self.pools.keep(key, link);
+        }
         Some(replies)
     }
 
@@ -511,6 +514,12 @@ fn said_by_node<'a>(
         ForwardBody::Program(_) => refused.filter(|line| *line == own.trim_ascii_end()),
         _ => refused.or(Some(own)),
     }
+}
+
+/// Whether a reply to EXEC says that its link is in no transaction any more.
+fn ends_transaction(reply: &LinkReply) -> bool {
+    let LinkReply::Whole(output, _) = reply else { return false };
+    !output.front().starts_with(b"-") || output.front().starts_with(b"-EXECABORT ")
 }
 
 /// What a client is told whose command is given up, as its node cannot be asked to end it.
