@@ -40,6 +40,7 @@ mod cluster_client_addresses;
 mod cluster_cross_slot;
 mod cluster_failover;
 mod cluster_floods;
+mod cluster_flush_slot;
 mod cluster_gates;
 mod cluster_lost_slots;
 mod cluster_move_faults;
