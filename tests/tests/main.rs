@@ -55,6 +55,7 @@ mod cluster_proxy;
 mod cluster_proxy_faults;
 mod cluster_rebalance;
 mod cluster_replica_data;
+mod cluster_scan;
 mod cluster_slot_moves;
 mod cluster_slot_stats;
 mod cluster_starts;

@@ -99,6 +99,7 @@ fn refresh_ranks(spec: &Spec, tx: &mut Tx, args: Args<'_>) -> Result<(), Refusal
 pub const FAMILIES: &[&[&DataCommand]] = &[
     array::COMMANDS,
     bitmap::COMMANDS,
+    cluster::COMMANDS,
     generic::COMMANDS,
     geo::COMMANDS,
     hash::COMMANDS,

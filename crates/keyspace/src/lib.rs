@@ -51,6 +51,7 @@ pub use counters::{Count, Counters};
 pub use critical_section::in_critical_section;
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, ItemNotes, Kind, NewText, Text};
 pub use feature_level::FeatureLevel;
+pub use hash_slots::SlotFlags;
 pub use importing::ImportingPartitions;
 pub use keyspace::{EventMask, Keyspace, Location, PARTITIONS, Settings};
 pub use lazy_free::LazyFreeQueue;

@@ -1,14 +1,20 @@
-//! The commands of a cluster that are about its data: CLUSTER FLUSHSLOT.
+//! The commands of a cluster that are about its data: CLUSTERSCAN, CLUSTER FLUSHSLOT.
 //!
 //! Invariant: in a node of a cluster the partition of a key is its hash slot, so a slot is walked
 //! without a look at any other key; elsewhere the commands are refused.
 
 mod flush_slot;
+mod scan;
 
 use base::number::parse_i64;
 use keyspace::{PARTITIONS, PartitionIndex, Refusal};
 
+use crate::DataCommand;
+
 pub(crate) use flush_slot::FLUSHSLOT;
+
+/// All commands of the family that stand below no container.
+pub const COMMANDS: &[&DataCommand] = &[&scan::CLUSTERSCAN];
 
 const DISABLED: Refusal = Refusal::error("ERR This instance has cluster support disabled");
 

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use base::hash_slot::hash_slot;
+use base::hash_slot::slot_of_pattern;
 use keyspace::Refusal;
 use proto::Args;
 
@@ -47,7 +47,8 @@ impl<'a> SortRequest<'a> {
         may_store: bool,
         slot: Option<u16>,
     ) -> Result<Self, Refusal> {
-        let is_elsewhere = |pattern: &[u8]| slot.is_some_and(|slot| slot_of(pattern) != Some(slot));
+        let is_elsewhere =
+            |pattern: &[u8]| slot.is_some_and(|slot| slot_of_pattern(pattern) != Some(slot));
         let mut request = Self {
             order: SortBy::Elements,
             falling: false,
@@ -104,18 +105,6 @@ impl<'a> SortRequest<'a> {
         let by_pattern = matches!(self.order, SortBy::Pattern(_));
         by_pattern || self.gets.iter().any(|get| matches!(get, Pattern::Key { .. }))
     }
-}
-
-/// The slot of all keys that a pattern may name, if it is one.
-fn slot_of(pattern: &[u8]) -> Option<u16> {
-    let is_open = |byte: &u8| b"*?[\\".contains(byte);
-    let tag = pattern.iter().position(|byte| *byte == b'{').and_then(|open| {
-        let end = pattern[open + 1..].iter().position(|byte| *byte == b'}')?;
-        (end > 0).then_some(open + 1 + end)
-    });
-    // What stands behind a tag does not count.
-    let counts = &pattern[..tag.unwrap_or(pattern.len())];
-    (!counts.iter().any(is_open)).then(|| hash_slot(pattern))
 }
 
 const BY_ELSEWHERE: Refusal = Refusal::error(
