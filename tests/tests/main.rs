@@ -37,6 +37,7 @@ mod cluster;
 mod cluster_bus;
 mod cluster_channels;
 mod cluster_client_addresses;
+mod cluster_compatibility;
 mod cluster_cross_slot;
 mod cluster_failover;
 mod cluster_floods;

@@ -104,6 +104,7 @@ pub struct Keyspace {
     pub(crate) importing: crate::ImportingPartitions,
     pub(crate) served_slots: crate::SlotFlags,
     pub(crate) open_slots: crate::SlotFlags,
+    compatibility: crate::ClusterCompatibility,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
     blocking_key_count: AtomicU32,
@@ -247,6 +248,7 @@ impl Keyspace {
             importing: crate::ImportingPartitions::default(),
             served_slots: crate::SlotFlags::default(),
             open_slots: crate::SlotFlags::default(),
+            compatibility: crate::ClusterCompatibility::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),
             blocking_key_count: AtomicU32::new(0),
@@ -322,6 +324,13 @@ impl Keyspace {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// What is asked for that a cluster would refuse.
+    #[inline]
+    #[must_use]
+    pub fn compatibility(&self) -> &crate::ClusterCompatibility {
+        &self.compatibility
     }
 
     /// The logical databases.

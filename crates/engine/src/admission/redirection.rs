@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use base::hash_slot::hash_slot;
 use commands::declare::Group;
 use commands::{Flags, Role};
 use keyspace::{Location, PartitionIndex, PartitionSet, Refusal, Tx};
@@ -83,6 +84,16 @@ impl RoutedRequest<'_> {
         match &session.multi {
             Some(multi) if entry.spec.role == Role::Exec => multi.queue_for_elsewhere().is_some(),
             _ => entry.runs_elsewhere(),
+        }
+    }
+
+    /// Counts a request that a cluster would refuse for the slots of its keys.
+    #[cold]
+    pub(super) fn note_several_slots(self) {
+        let mut seen = SeenSlots::default();
+        self.each_key(|key, _| seen.add(hash_slot(key)));
+        if seen.are_several {
+            self.server.keyspace.compatibility().note();
         }
     }
 
@@ -222,6 +233,19 @@ pub fn leads_to_other_node(server: &Shared, refusal: &Refusal) -> bool {
     is_moved && server.gates.routing.table().proxies
 }
 
+/// Whether slots are several.
+#[derive(Default)]
+struct SeenSlots {
+    first: Option<u16>,
+    are_several: bool,
+}
+
+impl SeenSlots {
+    fn add(&mut self, slot: u16) {
+        self.are_several |= *self.first.get_or_insert(slot) != slot;
+    }
+}
+
 /// The slots of the keys that a script reaches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CalledSlots {
@@ -231,6 +255,51 @@ pub(crate) struct CalledSlots {
     pub(crate) first: Option<PartitionIndex>,
     /// What its client has said.
     pub(crate) access: SlotAccess,
+    /// Whether it is counted as what a cluster would refuse.
+    pub(crate) is_noted: bool,
+}
+
+impl CalledSlots {
+    /// Before a script runs that has these keys.
+    #[inline]
+    pub(crate) fn begin(
+        server: &Shared,
+        may_differ: bool,
+        keys: Args<'_>,
+        access: SlotAccess,
+    ) -> Self {
+        let slots = Self { may_differ, access, ..Self::default() };
+        if server.gates.routing.looks_at_slots() { slots.with_keys(server, keys) } else { slots }
+    }
+
+    #[cold]
+    fn with_keys(mut self, server: &Shared, keys: Args<'_>) -> Self {
+        if server.gates.routing.is_on() {
+            self.first = keys.get(0).map(|key| server.keyspace.locate(key).partition());
+            return self;
+        }
+        let mut seen = SeenSlots::default();
+        keys.iter().for_each(|key| seen.add(hash_slot(key)));
+        // The gate has counted a request with keys of several.
+        (self.first, self.is_noted) = (seen.first, seen.are_several);
+        self
+    }
+
+    /// Counts a script once that a cluster would refuse for the keys of this command.
+    #[cold]
+    pub(crate) fn note_call(&mut self, server: &Shared, entry: &CommandEntry, args: Args<'_>) {
+        if self.is_noted {
+            return;
+        }
+        let mut seen = SeenSlots::default();
+        let _ = entry.spec.visit_keys(args, |index| seen.add(hash_slot(&args[index])));
+        let Some(slot) = seen.first else { return };
+        let differs = *self.first.get_or_insert(slot) != slot;
+        if seen.are_several || differs && !self.may_differ {
+            server.keyspace.compatibility().note();
+            self.is_noted = true;
+        }
+    }
 }
 
 /// Why a command of a script does not run: its keys are another node's, or of one slot too many.

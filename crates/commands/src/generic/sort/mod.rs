@@ -11,6 +11,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use base::hash_slot::{hash_slot, slot_of_pattern};
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, ListRef};
@@ -120,6 +121,11 @@ fn sort(
     let slot = tx.keyspace().slot_of(&args[1]);
     let request = SortRequest::parse(args, may_store, slot)?;
     charge(tx, &args[1], &request)?;
+    if tx.keyspace().compatibility().is_on() {
+        let slot = hash_slot(&args[1]);
+        let patterns = request.patterns.iter().filter(|it| slot_of_pattern(it) != Some(slot));
+        patterns.for_each(|_| tx.note_incompatible());
+    }
     let Some(destination) = request.destination else {
         tx.refresh_members_read(&args[1])?;
         return reply_elements(tx, &args[1], &request, reply);

@@ -21,6 +21,8 @@ pub(super) struct SortRequest<'a> {
     pub(super) limit: SortLimit,
     pub(super) gets: Vec<Pattern<'a>>,
     pub(super) destination: Option<&'a [u8]>,
+    /// The patterns that name keys, or might.
+    pub(super) patterns: Vec<&'a [u8]>,
 }
 
 /// What the elements are ordered by.
@@ -56,6 +58,7 @@ impl<'a> SortRequest<'a> {
             limit: SortLimit { offset: 0, count: -1 },
             gets: Vec::new(),
             destination: None,
+            patterns: Vec::new(),
         };
         let mut options = Options::from(args, 2);
         while let Some(word) = options.word() {
@@ -75,13 +78,19 @@ impl<'a> SortRequest<'a> {
                 request.order = match pattern {
                     Pattern::Element | Pattern::Nothing => SortBy::Found,
                     Pattern::Key { .. } if is_elsewhere(word) => return Err(BY_ELSEWHERE),
-                    Pattern::Key { .. } => SortBy::Pattern(pattern),
+                    Pattern::Key { .. } => {
+                        request.patterns.push(word);
+                        SortBy::Pattern(pattern)
+                    }
                 };
             } else if is(word, "GET") {
                 let word = options.value()?;
                 let pattern = Pattern::parse(word);
                 if !matches!(pattern, Pattern::Element) && is_elsewhere(word) {
                     return Err(GET_ELSEWHERE);
+                }
+                if !matches!(pattern, Pattern::Element) {
+                    request.patterns.push(word);
                 }
                 request.gets.push(pattern);
             } else {
