@@ -73,7 +73,6 @@ fn the_keys_of_the_slot_go_and_no_others() {
             "SET {bar}3 3",
             "SET foo 3",
             "SELECT 1",
-            "CLUSTER COUNTKEYSINSLOT 5061",
             "CLUSTER FLUSHSLOT 5061",
             "CLUSTER COUNTKEYSINSLOT 5061",
             "CLUSTER FLUSHSLOT 5061 SYNC",
