@@ -87,7 +87,7 @@ fn the_keys_of_the_slot_go_and_no_others() {
 }
 
 #[test]
-fn it_runs_in_transactions_and_scripts() {
+fn transactions_and_scripts_run_it() {
     duel(
         &[],
         &[
@@ -141,7 +141,7 @@ fn a_server_without_a_cluster_refuses() {
 
 /// All of them are told of each key that went: the names in any order.
 #[test]
-fn who_listens_and_who_keeps_copies_is_told() {
+fn listeners_and_clients_with_copies_are_told() {
     let told = |program: Program| {
         let node = lone(program, &["--notify-keyspace-events", "Eg"]);
         let (mut listener, mut copier, mut client) =
@@ -163,7 +163,7 @@ fn who_listens_and_who_keeps_copies_is_told() {
 
 /// A key whose time is over, and that nobody has removed yet, counts as one of the slot.
 #[test]
-fn what_is_over_goes_with_the_rest() {
+fn expired_keys_go_with_the_rest() {
     let node = lone(APUS, &[]);
     let mut client = node.client();
     assert_eq!(ask_by(&mut client, "DEBUG SET-ACTIVE-EXPIRE 0"), "OK");
@@ -275,7 +275,7 @@ fn replicas_follow(primary: Program, replica: Program, further: &[&str], elsewhe
 }
 
 #[test]
-fn replicas_of_all_kinds_follow() {
+fn replicas_of_every_kind_follow() {
     let databases = ["--cluster-databases", "4"];
     replicas_follow(APUS, APUS, &databases, "2");
     replicas_follow(APUS, VALKEY, &databases, "2");

@@ -108,7 +108,7 @@ fn a_replica_of_no_one_is_an_empty_primary_when_that_is_answered() {
 }
 
 #[test]
-fn whom_a_node_is_to_replicate_is_read_as_valkey_reads_it() {
+fn the_node_to_replicate_is_read_as_valkey_reads_it() {
     let lines = ["NO", "NO TWO", "NO ONE x", "YES ONE", "x y", "x", "NO ONE", "no one"]
         .map(|rest| format!("CLUSTER REPLICATE {rest}"));
     let said = |program: Program| {

@@ -239,7 +239,7 @@ fn scan(
 ) -> BTreeMap<String, usize> {
     let (mut cursor, mut found) = ("0".to_owned(), BTreeMap::new());
     for call in 1.. {
-        let words = [&["CLUSTERSCAN", cursor.as_str()], options].concat();
+        let words = [&["CLUSTERSCAN", cursor.as_str()][..], options].concat();
         let Value::Array(parts) = follow(nodes, nodes[0], &words) else { panic!("{cursor}") };
         let [next, Value::Array(keys)] = &parts[..] else { panic!("a cursor and keys") };
         keys.iter().for_each(|key| *found.entry(text(key)).or_default() += 1);
@@ -266,7 +266,7 @@ fn finds_all(programs: [Program; 3]) {
     let nodes = nodes.each_ref();
     create(&nodes, 0);
     fill(&nodes, 150);
-    for options in [&[][..], &["COUNT", "3"], &["COUNT", "1000"]] {
+    for options in [&["COUNT", "3"][..], &["COUNT", "1000"], &[]] {
         let found = scan(&nodes, options, |_| ());
         assert_eq!(found.len(), 300, "{options:?}");
     }
