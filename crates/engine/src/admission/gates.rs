@@ -191,8 +191,8 @@ fn acl(
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
-/// In a cluster, keys that another node serves; the node, if the request is to be sent on. Elsewhere
-/// keys of several slots are counted, if anybody wants to know.
+/// In a cluster, keys that another node serves; the node, if the request is to be sent on. On a
+/// server that is no node keys of several slots are counted, if anybody wants to know.
 #[inline]
 fn route<'a>(
     GateRequest { lane, session, entry, args, .. }: GateRequest<'_>,
