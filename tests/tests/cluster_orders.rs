@@ -75,6 +75,49 @@ fn a_replica_that_was_reset_is_an_empty_primary_when_that_is_answered() {
     }
 }
 
+/// A replica gives up what is its primary's; a primary keeps what it has.
+#[test]
+fn a_replica_of_no_one_is_an_empty_primary_when_that_is_answered() {
+    for program in [Program::Apus, Program::Stock(Oracle::Valkey91)] {
+        for way in
+            [&["CLUSTER REPLICATE no one"][..], &["MULTI", "CLUSTER REPLICATE NO ONE", "EXEC"]]
+        {
+            let nodes = pair(program);
+            assert_eq!(ask(&nodes[0], "MSET {a}1 1 {a}2 2"), "OK");
+            let mut client = replicate(&nodes);
+            eventually("the keys are there", || ask_by(&mut client, "DBSIZE") == "(integer) 2");
+            let (name, shard) = (id(&nodes[1]), ask(&nodes[1], "CLUSTER MYSHARDID"));
+            let said = way.iter().map(|line| ask_by(&mut client, line)).last();
+            assert_eq!(said.as_deref(), Some(if way.len() == 1 { "OK" } else { "1) OK" }));
+            assert_eq!(role(&mut client), "master");
+            assert_eq!(ask_by(&mut client, "DBSIZE"), "(integer) 0");
+            assert_eq!(id(&nodes[1]), name);
+            assert_ne!(ask(&nodes[1], "CLUSTER MYSHARDID"), shard);
+            eventually("the other node knows it", || {
+                let list = ask(&nodes[0], "CLUSTER NODES");
+                let line = list.split("\\n").find(|line| line.contains(&name)).unwrap_or_default();
+                line.contains(" master - ") && nodes[0].client().info("connected_slaves") == "0"
+            });
+            assert_eq!(ask(&nodes[0], "CLUSTER REPLICATE NO ONE"), "OK");
+            assert_eq!(ask(&nodes[0], "DBSIZE"), "(integer) 2");
+            assert_eq!(state(&nodes[0], "cluster_slots_ok"), "16384");
+            // The node may follow again.
+            drop(replicate(&nodes));
+        }
+    }
+}
+
+#[test]
+fn the_node_to_replicate_is_read_as_valkey_reads_it() {
+    let lines = ["NO", "NO TWO", "NO ONE x", "YES ONE", "x y", "x", "NO ONE", "no one"]
+        .map(|rest| format!("CLUSTER REPLICATE {rest}"));
+    let said = |program: Program| {
+        let node = program.node(&[]);
+        lines.each_ref().map(|line| ask(&node, line))
+    };
+    assert_eq!(said(Program::Apus), said(Program::Stock(Oracle::Valkey91)));
+}
+
 #[test]
 fn a_replica_leads_when_its_takeover_is_answered() {
     for program in PROGRAMS {

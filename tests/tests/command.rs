@@ -111,8 +111,11 @@ const FACTS: [&str; 9] =
     ["name", "arity", "flags", "first key", "last key", "step", "categories", "tips", "keys"];
 
 /// What is declared otherwise on purpose: command, fact, why.
-const REASONED: &[(&str, &str, &str)] =
-    &[("ttl", "arity", "KeyDB's `TTL key member`"), ("pttl", "arity", "KeyDB's `PTTL key member`")];
+const REASONED: &[(&str, &str, &str)] = &[
+    ("ttl", "arity", "KeyDB's `TTL key member`"),
+    ("pttl", "arity", "KeyDB's `PTTL key member`"),
+    ("cluster|replicate", "arity", "Valkey's NO ONE"),
+];
 
 #[test]
 fn declarations_equal_those_of_redis_and_valkey() {
@@ -185,6 +188,7 @@ const DOCUMENTED_OTHERWISE: &[(&str, &str)] = &[
     ("lolwut", "the summary ends in a full stop"),
     ("slowlog|help", "the summary ends in a full stop"),
     ("readwrite", "the summary says Redis, not Reids"),
+    ("cluster|replicate", "NO ONE of Valkey too"),
     ("cluster|setslot", "a node's identifier is called that everywhere"),
     ("module|loadex", "a block goes by its token"),
     ("bitfield", "each operation is told as one of a list that goes on"),

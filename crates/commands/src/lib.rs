@@ -11,6 +11,7 @@ pub mod array;
 pub mod bitmap;
 pub mod categories;
 pub mod change;
+pub mod cluster;
 #[cfg(test)]
 mod complexity;
 pub mod declare;
@@ -98,6 +99,7 @@ fn refresh_ranks(spec: &Spec, tx: &mut Tx, args: Args<'_>) -> Result<(), Refusal
 pub const FAMILIES: &[&[&DataCommand]] = &[
     array::COMMANDS,
     bitmap::COMMANDS,
+    cluster::COMMANDS,
     generic::COMMANDS,
     geo::COMMANDS,
     hash::COMMANDS,
@@ -111,5 +113,8 @@ pub const FAMILIES: &[&[&DataCommand]] = &[
 ];
 
 /// Data commands that are subcommands of containers from elsewhere: the container, the subcommand.
-pub const SUBCOMMANDS: &[(&str, &DataCommand)] =
-    &[("HIMPORT", &hash::import::SET), ("MEMORY", &generic::memory::USAGE)];
+pub const SUBCOMMANDS: &[(&str, &DataCommand)] = &[
+    ("CLUSTER", &cluster::FLUSHSLOT),
+    ("HIMPORT", &hash::import::SET),
+    ("MEMORY", &generic::memory::USAGE),
+];

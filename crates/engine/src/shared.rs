@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use base::CpuTime;
+use base::number::parse_i64;
 use base::time::UnixMillis;
 use commands::Spec;
 use commands::arguments::database;
@@ -130,6 +131,9 @@ impl Shared {
     pub fn database_of(&self, index: &[u8]) -> Result<usize, Refusal> {
         const CLUSTER: Refusal = Refusal::error("ERR SELECT is not allowed in cluster mode");
         let (count, is_cluster) = (self.keyspace.database_count(), self.gates.routing.is_on());
+        if parse_i64(index).is_some_and(|index| index != 0) {
+            self.keyspace.compatibility().note();
+        }
         let index = database(index, if is_cluster { usize::MAX } else { count })?;
         if index < count { Ok(index) } else { Err(CLUSTER) }
     }

@@ -102,6 +102,9 @@ pub struct Keyspace {
     populated: PopulatedPartitions,
     pub(crate) declared_prefixes: crate::prefix_index::DeclaredPrefixes,
     pub(crate) importing: crate::ImportingPartitions,
+    pub(crate) served_slots: crate::SlotFlags,
+    pub(crate) open_slots: crate::SlotFlags,
+    compatibility: crate::ClusterCompatibility,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
     blocking_key_count: AtomicU32,
@@ -243,6 +246,9 @@ impl Keyspace {
             populated: PopulatedPartitions::default(),
             declared_prefixes: crate::prefix_index::DeclaredPrefixes::new(&options.prefixes),
             importing: crate::ImportingPartitions::default(),
+            served_slots: crate::SlotFlags::default(),
+            open_slots: crate::SlotFlags::default(),
+            compatibility: crate::ClusterCompatibility::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),
             blocking_key_count: AtomicU32::new(0),
@@ -318,6 +324,13 @@ impl Keyspace {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// What is asked for that a cluster would refuse.
+    #[inline]
+    #[must_use]
+    pub fn compatibility(&self) -> &crate::ClusterCompatibility {
+        &self.compatibility
     }
 
     /// The logical databases.

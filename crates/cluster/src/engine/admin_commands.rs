@@ -6,7 +6,7 @@ use super::admin_error::AdminError;
 use super::event::{AdminCommand, FailoverMode};
 use super::handshake::MeetAddress;
 use super::{Cluster, Save};
-use crate::id::NodeId;
+use crate::id::{NodeId, ShardId};
 use crate::slots::SlotSet;
 
 impl Cluster {
@@ -20,6 +20,10 @@ impl Cluster {
             AdminCommand::DelSlots(slots) => self.delete_slots(slots),
             AdminCommand::SetConfigEpoch(epoch) => self.set_config_epoch(*epoch),
             AdminCommand::Replicate(id, has_keys) => self.replicate(*id, *has_keys),
+            AdminCommand::ReplicateNoOne => {
+                self.replicate_no_one();
+                Ok(())
+            }
             AdminCommand::Failover(forcing) => self.fail_over(*forcing),
             AdminCommand::SetSlot { slot, change, has_keys } => {
                 self.set_slot(*slot, *change, *has_keys)
@@ -111,6 +115,15 @@ impl Cluster {
         }
         self.become_replica(id);
         Ok(())
+    }
+
+    /// A primary stays what it is.
+    fn replicate_no_one(&mut self) {
+        if self.is_primary() {
+            return;
+        }
+        self.become_primary();
+        self.own_mut().shard = ShardId(NodeId::random(&mut self.random));
     }
 
     fn fail_over(&mut self, forcing: FailoverMode) -> Result<(), AdminError> {

@@ -238,6 +238,9 @@ pub enum AdminCommand {
         /// Under which epochs, where the owner has said so.
         epochs: Option<ClaimEpochs>,
     },
+    /// CLUSTER REPLICATE NO ONE: a replica becomes a primary without slots, of a shard of its own.
+    /// Its data are the caller's to delete.
+    ReplicateNoOne,
     /// CLUSTER FLUSHSLOTS; whether there are keys here.
     FlushSlots(bool),
     /// CLUSTER BUMPEPOCH.

@@ -10,6 +10,7 @@ use crate::testing::Session;
 
 /// Commands that are not held to the law, each with the reason.
 const EXEMPT: &[(&str, &str)] = &[
+    ("CLUSTERSCAN", "is SCAN in a node of a cluster"),
     ("OBJECT|FREQ", "is OBJECT IDLETIME under another policy"),
     ("PFDEBUG", "is for tests of HyperLogLogs"),
     ("PFSELFTEST", "has no data"),

@@ -133,6 +133,7 @@ fn swapdb(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Err(DB_OUT_OF_RANGE);
     };
     tx.swap_databases(one, other)?;
+    tx.note_incompatible();
     reply.ok();
     Ok(())
 }

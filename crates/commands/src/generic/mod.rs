@@ -57,10 +57,10 @@ pub const COMMANDS: &[&DataCommand] = &[
 ];
 
 /// About what it takes to find one key among many, in nanoseconds.
-const KEY_COST_NS: u64 = 150;
+pub(crate) const KEY_COST_NS: u64 = 150;
 
 /// About what it takes to pass over one key of a partition, in nanoseconds.
-const VISIT_COST_NS: u64 = 100;
+pub(crate) const VISIT_COST_NS: u64 = 100;
 
 /// Refuses a list of keys that is too long for a worker.
 pub fn charge_keys(tx: &Tx, keys: Args<'_>) -> Result<(), Refusal> {

@@ -139,6 +139,9 @@ fn copy(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         Some(entry) => in_database(tx, target, |tx| arrive(tx, new_key, entry, replaces))?,
         None => false,
     };
+    if (home, target) != (0, 0) {
+        tx.note_incompatible();
+    }
     reply.integer(i64::from(copied));
     Ok(())
 }
@@ -189,6 +192,7 @@ fn move_to_database(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
             Ok(())
         })?;
     }
+    tx.note_incompatible();
     reply.integer(i64::from(moves));
     Ok(())
 }

@@ -26,7 +26,7 @@ use crate::member_scan::charge_pattern;
 const POSITION_BITS: u32 = 38;
 
 /// Partitions that one call may find without a key of its database, beyond COUNT.
-const EMPTY_VISITS: usize = 1000;
+pub(crate) const EMPTY_VISITS: usize = 1000;
 
 /// The most keys that one call of RM deletes: they are all locked at once.
 const REMOVALS_MAX: usize = 1000;
@@ -183,11 +183,17 @@ pub(crate) fn parse_cursor(text: &[u8]) -> Result<u64, Refusal> {
 }
 
 /// What a scan looks for.
-struct ScanFilter<'a> {
-    pattern: Option<&'a [u8]>,
-    kind: Option<&'a [u8]>,
+pub(crate) struct ScanFilter<'a> {
+    pub(crate) pattern: Option<&'a [u8]>,
+    pub(crate) kind: Option<&'a [u8]>,
     /// About how many keys a call looks at.
-    count: usize,
+    pub(crate) count: usize,
+}
+
+impl Default for ScanFilter<'_> {
+    fn default() -> Self {
+        Self { pattern: None, kind: None, count: DEFAULT_COUNT }
+    }
 }
 
 /// The declared prefix that all matches of a pattern begin with.
@@ -198,24 +204,61 @@ fn prefix_of(keyspace: &Keyspace, pattern: Option<&[u8]>) -> Option<PrefixNumber
 impl<'a> ScanFilter<'a> {
     /// The options behind the cursor. A type that nobody has is one that nothing is of.
     fn parse(args: Args<'a>) -> Result<Self, Refusal> {
-        let mut filter = Self { pattern: None, kind: None, count: DEFAULT_COUNT };
+        let mut filter = Self::default();
         let mut options = Options::from(args, 2);
         while let Some(word) = options.word() {
-            if is(word, "MATCH") {
-                filter.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
-            } else if is(word, "COUNT") {
-                let count = options.integer()?;
-                filter.count =
-                    usize::try_from(count).ok().filter(|&count| count > 0).ok_or(SYNTAX)?;
-            } else if is(word, "TYPE") {
-                filter.kind = Some(options.value()?);
-            } else if is(word, "NOVALUES") {
-                return Err(Refusal::error("ERR NOVALUES option can only be used in HSCAN"));
-            } else {
-                return Err(SYNTAX);
-            }
+            filter.read_option(word, &mut options)?;
         }
         Ok(filter)
+    }
+
+    /// Reads an option, of which this is the word.
+    pub(crate) fn read_option(
+        &mut self,
+        word: &[u8],
+        options: &mut Options<'a>,
+    ) -> Result<(), Refusal> {
+        if is(word, "MATCH") {
+            self.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
+        } else if is(word, "COUNT") {
+            let count = options.integer()?;
+            self.count = usize::try_from(count).ok().filter(|&count| count > 0).ok_or(SYNTAX)?;
+        } else if is(word, "TYPE") {
+            self.kind = Some(options.value()?);
+        } else if is(word, "NOVALUES") {
+            return Err(Refusal::error("ERR NOVALUES option can only be used in HSCAN"));
+        } else {
+            return Err(SYNTAX);
+        }
+        Ok(())
+    }
+
+    /// Refuses a call that looks at too much for a worker.
+    pub(crate) fn charge(&self, tx: &Tx) -> Result<(), Refusal> {
+        charge_pattern(tx, self.pattern)?;
+        let len = tx.keyspace().len(tx.database());
+        tx.charge(self.count.min(len) as u64 * VISIT_COST_NS)
+    }
+
+    /// Looks at keys of a held partition from a position on, until enough were looked at; where to
+    /// go on in the partition.
+    pub(crate) fn walk(
+        &self,
+        tx: &Tx,
+        (partition, position): (PartitionIndex, u64),
+        found: &mut ScanProgress,
+    ) -> Option<u64> {
+        let wanted = found.missing;
+        let visit = |entry: EntryRef<'_>| {
+            found.missing = found.missing.saturating_sub(1);
+            if self.admits(entry) {
+                found.keys.push(entry.key().into());
+            }
+        };
+        match prefix_of(tx.keyspace(), self.pattern) {
+            Some(prefix) => tx.walk_prefix(prefix, (partition, position), wanted, visit),
+            None => tx.walk(partition, position, wanted, visit),
+        }
     }
 
     fn admits(&self, entry: EntryRef<'_>) -> bool {
@@ -227,6 +270,13 @@ impl<'a> ScanFilter<'a> {
 /// Keys that were found.
 type Keys = Vec<Box<[u8]>>;
 
+/// How far a call is.
+pub(crate) struct ScanProgress {
+    pub(crate) keys: Keys,
+    /// How many keys are still to be looked at.
+    pub(crate) missing: usize,
+}
+
 /// Looks at some keys from a cursor on: where to go on, and those that the filter admits.
 fn step(
     tx: &mut Tx,
@@ -234,35 +284,23 @@ fn step(
     filter: &ScanFilter<'_>,
 ) -> Result<(Cursor, Keys), Refusal> {
     let keyspace = tx.keyspace();
-    let len = keyspace.len(tx.database());
-    charge_pattern(tx, filter.pattern)?;
-    tx.charge(filter.count.min(len) as u64 * VISIT_COST_NS)?;
-    let (mut keys, mut missing) = (Keys::new(), filter.count);
+    filter.charge(tx)?;
+    let mut found = ScanProgress { keys: Keys::new(), missing: filter.count };
     let mut visits = filter.count.saturating_add(EMPTY_VISITS);
-    if len == 0 {
+    if keyspace.len(tx.database()) == 0 {
         cursor.partition = PARTITIONS;
     }
     let prefix = prefix_of(keyspace, filter.pattern);
     while let Some(partition) = cursor.skip_empty(keyspace, prefix) {
-        if missing == 0 || visits == 0 {
+        if found.missing == 0 || visits == 0 {
             break;
         }
         enter(tx, partition)?;
-        let wanted = missing;
-        let visit = |entry: EntryRef<'_>| {
-            missing = missing.saturating_sub(1);
-            if filter.admits(entry) {
-                keys.push(entry.key().into());
-            }
-        };
-        let next = match prefix {
-            Some(prefix) => tx.walk_prefix(prefix, (partition, cursor.position), wanted, visit),
-            None => tx.walk(partition, cursor.position, wanted, visit),
-        };
+        let next = filter.walk(tx, (partition, cursor.position), &mut found);
         cursor.advance(next);
         visits -= 1;
     }
-    Ok((cursor, keys))
+    Ok((cursor, found.keys))
 }
 
 #[cfg(test)]

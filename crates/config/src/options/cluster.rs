@@ -239,7 +239,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, 100),
         default: "0",
         doc: "Percent of commands that are checked for use in a cluster.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-bus-port-protected-mode",
@@ -357,6 +357,7 @@ settings! {
     CLUSTER_BLACKLIST_TTL: u64 = "cluster-blacklist-ttl";
     CLUSTER_BUS_ALLOW: Networks = "cluster-bus-allow";
     CLUSTER_BUS_PORT_PROTECTED_MODE: bool = "cluster-bus-port-protected-mode";
+    CLUSTER_COMPATIBILITY_SAMPLE_RATIO: u8 = "cluster-compatibility-sample-ratio";
     CLUSTER_CONFIG_FILE: Arc<[u8]> = "cluster-config-file";
     CLUSTER_CONFIG_SAVE_BEHAVIOR: SaveBehavior = "cluster-config-save-behavior";
     CLUSTER_DATABASES: usize = "cluster-databases";

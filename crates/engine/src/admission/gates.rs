@@ -191,13 +191,20 @@ fn acl(
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
-/// In a cluster, keys that another node serves; the node, if the request is to be sent on.
+/// In a cluster, keys that another node serves; the node, if the request is to be sent on. On a
+/// server that is no node keys of several slots are counted, if anybody wants to know.
 #[inline]
 fn route<'a>(
     GateRequest { lane, session, entry, args, .. }: GateRequest<'_>,
     known: impl FnOnce() -> &'a [Location],
 ) -> Result<Option<Box<str>>, GateError> {
-    if !lane.shared.gates.routing.is_on() {
+    let routing = &lane.shared.gates.routing;
+    if !routing.looks_at_slots() {
+        return Ok(None);
+    }
+    if !routing.is_on() {
+        let (server, flags) = (lane.shared, entry.spec.flags);
+        RoutedRequest { server, session, entry, args, known: known(), flags }.note_several_slots();
         return Ok(None);
     }
     let routes = lane.refreshed_routes();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use acl::Context;
+use base::hash_slot::hash_slot;
 use commands::declare::Group;
 use commands::{Flags, Role};
 use keyspace::{Location, PartitionIndex, PartitionSet, Refusal, Tx};
@@ -106,6 +107,16 @@ impl RoutedRequest<'_> {
                 && subject.denial(self.server, Context::Multi, request).is_none()
                 && subject.refuse_pattern(request).is_none()
         })
+    }
+
+    /// Counts a request that a cluster would refuse for the slots of its keys.
+    #[cold]
+    pub(super) fn note_several_slots(self) {
+        let mut seen = SeenSlots::default();
+        self.each_key(|key, _| seen.add(hash_slot(key)));
+        if seen.are_several {
+            self.server.keyspace.compatibility().note();
+        }
     }
 
     fn query(self, slot: PartitionIndex) -> SlotQuery {
@@ -251,6 +262,19 @@ pub(crate) fn may_send_on(server: &Shared, refusal: &Refusal) -> bool {
     is_redirection && server.gates.routing.table().proxies
 }
 
+/// Whether slots are several.
+#[derive(Default)]
+struct SeenSlots {
+    first: Option<u16>,
+    are_several: bool,
+}
+
+impl SeenSlots {
+    fn add(&mut self, slot: u16) {
+        self.are_several |= *self.first.get_or_insert(slot) != slot;
+    }
+}
+
 /// The slots of the keys that a script reaches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CalledSlots {
@@ -260,6 +284,51 @@ pub(crate) struct CalledSlots {
     pub(crate) first: Option<PartitionIndex>,
     /// What its client has said.
     pub(crate) access: SlotAccess,
+    /// Whether it is counted as what a cluster would refuse.
+    pub(crate) is_noted: bool,
+}
+
+impl CalledSlots {
+    /// Before a script runs that has these keys.
+    #[inline]
+    pub(crate) fn begin(
+        server: &Shared,
+        may_differ: bool,
+        keys: Args<'_>,
+        access: SlotAccess,
+    ) -> Self {
+        let slots = Self { may_differ, access, ..Self::default() };
+        if server.gates.routing.looks_at_slots() { slots.with_keys(server, keys) } else { slots }
+    }
+
+    #[cold]
+    fn with_keys(mut self, server: &Shared, keys: Args<'_>) -> Self {
+        if server.gates.routing.is_on() {
+            self.first = keys.get(0).map(|key| server.keyspace.locate(key).partition());
+            return self;
+        }
+        let mut seen = SeenSlots::default();
+        keys.iter().for_each(|key| seen.add(hash_slot(key)));
+        // The gate has counted a request with keys of several.
+        (self.first, self.is_noted) = (seen.first, seen.are_several);
+        self
+    }
+
+    /// Counts a script once that a cluster would refuse for the keys of this command.
+    #[cold]
+    pub(crate) fn note_call(&mut self, server: &Shared, entry: &CommandEntry, args: Args<'_>) {
+        if self.is_noted {
+            return;
+        }
+        let mut seen = SeenSlots::default();
+        let _ = entry.spec.visit_keys(args, |index| seen.add(hash_slot(&args[index])));
+        let Some(slot) = seen.first else { return };
+        let differs = *self.first.get_or_insert(slot) != slot;
+        if seen.are_several || differs && !self.may_differ {
+            server.keyspace.compatibility().note();
+            self.is_noted = true;
+        }
+    }
 }
 
 /// Why a command of a script does not run: its keys are another node's, or of one slot too many.

@@ -7,7 +7,7 @@
 //! the gates let pass by the table before is over by then.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::hash_slot::HASH_SLOTS;
@@ -17,6 +17,8 @@ use keyspace::Refusal;
 #[derive(Default)]
 pub struct SlotRouting {
     version: AtomicU64,
+    /// Whether the gate looks at the slots of requests.
+    looks_at_slots: AtomicBool,
     table: Mutex<Arc<SlotMap>>,
 }
 
@@ -126,6 +128,19 @@ impl SlotRouting {
         self.version() != 0
     }
 
+    /// Whether the slots of requests are looked at: one load. Here they are routed, or on a server
+    /// that is no node those are counted that a cluster would refuse.
+    #[inline]
+    pub(crate) fn looks_at_slots(&self) -> bool {
+        self.looks_at_slots.load(Ordering::Acquire)
+    }
+
+    /// Has requests counted that a cluster would refuse, or no more.
+    pub fn check_requests(&self, checks: bool) {
+        let _table = self.lock();
+        self.looks_at_slots.store(checks || self.is_on(), Ordering::Release);
+    }
+
     /// The number of the table that counts.
     #[inline]
     pub(crate) fn version(&self) -> u64 {
@@ -144,6 +159,7 @@ impl SlotRouting {
         let version = table.version;
         *present = Arc::new(table);
         self.version.store(version, Ordering::Release);
+        self.looks_at_slots.store(true, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<SlotMap>> {

@@ -172,8 +172,11 @@ pub(crate) fn prepare(
             return Err(refusal);
         }
     }
-    if flags.no_cluster && asked.server.gates.routing.is_on() {
-        return Err(NO_CLUSTER);
+    if flags.no_cluster {
+        if asked.server.gates.routing.is_on() {
+            return Err(NO_CLUSTER);
+        }
+        asked.server.keyspace.compatibility().note();
     }
     if asked.server.gates.replica_role.is_stale() && !flags.allow_stale {
         return Err(MASTERDOWN);

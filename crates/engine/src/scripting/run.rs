@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use keyspace::{Location, Lsn, Refusal, Tx};
+use keyspace::{Location, Lsn, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 
@@ -249,7 +249,7 @@ impl ScriptCall {
         self.note_all_undone();
         let (keys, arguments) = self.split(args);
         let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
-        let slots = self.called_slots(keys, &unit.tx);
+        let slots = CalledSlots::begin(self.server, self.allows_cross_slot, keys, self.access);
         let mut host = ScriptHost {
             server: self.server,
             home: unit.tx.database(),
@@ -351,14 +351,6 @@ impl ScriptCall {
             CallTarget::Script(handle) => &handle.cost_history,
             CallTarget::Function(loaded, _) => &loaded.cost_history,
         }
-    }
-
-    /// The slots of its keys, before it runs.
-    fn called_slots(&self, keys: Args<'_>, tx: &Tx) -> CalledSlots {
-        let may_differ = self.allows_cross_slot;
-        let key = keys.get(0).filter(|_| self.server.gates.routing.is_on());
-        let first = key.map(|key| tx.location_of(key).partition());
-        CalledSlots { may_differ, first, access: self.access }
     }
 
     /// The keys of a request, and the arguments behind them.

@@ -313,9 +313,13 @@ impl ScriptHost<'_> {
             return Err(STALE);
         }
         // What was accepted elsewhere is not asked for again.
-        if self.server.gates.routing.is_on() && !self.unit.must_obey() {
+        let routing = &self.server.gates.routing;
+        if routing.looks_at_slots() && !self.unit.must_obey() {
             let (slots, tx) = (&mut self.slots, &mut self.unit.tx);
-            redirection::refuse_script_call(self.server, slots, tx, entry, args)?;
+            match routing.is_on() {
+                true => redirection::refuse_script_call(self.server, slots, tx, entry, args)?,
+                false => slots.note_call(self.server, entry, args),
+            }
         }
         if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };

@@ -27,7 +27,7 @@ pub struct CommandEntry {
     pub spec: &'static Spec,
     /// What runs the command.
     pub run: Run,
-    /// Whether the command has one key and no more, at index 1.
+    /// Whether the command locks one key and no more, at index 1.
     pub has_first_key: bool,
     /// Whether the command is a program that says at index 2 how many keys follow.
     pub(crate) counts_keys: bool,
@@ -325,7 +325,8 @@ impl Builder {
         let children = command.subcommands.iter();
         let subcommands = children.map(|child| self.entry(child, run, Some(&full_name))).collect();
         let (spec, run) = (&command.spec, run(command, id));
-        let has_first_key = matches!(spec.keys, [only] if only.is_first());
+        let locks_keys = spec.plan == LockPlan::Keys;
+        let has_first_key = matches!(spec.keys, [only] if only.is_first()) && locks_keys;
         let is_counted = matches!(spec.keys, [only] if only.is_counted_at(PROGRAM_COUNT));
         let counts_keys = is_counted && matches!(run, Run::Unit);
         // Which of the programs are brief shows when they run.

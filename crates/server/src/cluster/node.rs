@@ -301,6 +301,8 @@ impl ClusterNode {
                 return false;
             }
             let is_lost = present.loses_to(&next);
+            server.keyspace.served_slots().replace(|slot| next.is_served(slot));
+            server.keyspace.open_slots().replace(|slot| next.open.contains_key(&slot));
             server.gates.routing.publish(next);
             if is_lost {
                 recheck_blocked_clients(server);

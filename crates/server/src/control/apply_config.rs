@@ -7,8 +7,8 @@
 pub(crate) mod prepared;
 
 use config::settings::{
-    ACL_PUBSUB_DEFAULT, APPENDONLY, CLUSTER_ENABLED, CLUSTER_SLOT_STATS_ENABLED,
-    LATENCY_MONITOR_THRESHOLD, MAXCLIENTS,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, CLUSTER_COMPATIBILITY_SAMPLE_RATIO, CLUSTER_ENABLED,
+    CLUSTER_SLOT_STATS_ENABLED, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS,
 };
 use config::{AclPubsubDefault, Config, Draft, DraftedOption, SetError};
 use durability::aof;
@@ -179,6 +179,19 @@ const EFFECTS: &[ConfigEffect] = &[
         apply: |server| {
             let is_wanted = server.config.get(CLUSTER_SLOT_STATS_ENABLED);
             server.observed.slot_stats.set(is_wanted && server.config.get(CLUSTER_ENABLED));
+        },
+        ..PLAIN
+    },
+    // What a cluster would refuse is counted, or not.
+    ConfigEffect {
+        of: &["cluster-compatibility-sample-ratio"],
+        at_start: true,
+        apply: |server| {
+            let is_node = server.config.get(CLUSTER_ENABLED);
+            let ratio = server.config.get(CLUSTER_COMPATIBILITY_SAMPLE_RATIO);
+            let ratio = if is_node { 0 } else { ratio };
+            server.keyspace.compatibility().set(ratio);
+            server.gates.routing.check_requests(ratio > 0);
         },
         ..PLAIN
     },

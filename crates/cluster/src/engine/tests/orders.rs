@@ -185,6 +185,25 @@ fn a_reset_leaves_a_node_alone_and_a_hard_one_under_another_name() {
 }
 
 #[test]
+fn a_replica_that_replicates_no_one_is_a_primary_without_slots() {
+    let mut world = World::new(Random::from_seed(20), 3, 1, false);
+    world.run_for(4000);
+    let (id, primary) = (world.id(3), world.id(0));
+    let shard = world.cluster(0).record_of(id).and_then(|node| node.aux.shard);
+    world.order(3, &AdminCommand::ReplicateNoOne);
+    let node = world.cluster(3);
+    assert!(node.is_primary() && node.my_id() == id && node.my_slots().is_empty());
+    assert_eq!(node.records().len(), 6);
+    world.run_for(4000);
+    let record = world.cluster(1).record_of(id).unwrap();
+    assert!(record.primary.is_none() && record.aux.shard != shard);
+    let slots = world.cluster(0).my_slots().clone();
+    world.order(0, &AdminCommand::ReplicateNoOne);
+    assert_eq!(*world.cluster(0).my_slots(), slots);
+    assert_eq!(world.cluster(0).my_id(), primary);
+}
+
+#[test]
 fn a_spare_replica_goes_over_to_a_primary_without_any() {
     let mut world = World::new(Random::from_seed(16), 3, 2, false);
     world.run_for(4000);

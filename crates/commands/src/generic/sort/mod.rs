@@ -11,6 +11,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use base::hash_slot::{hash_slot, slot_of_pattern};
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, ListRef};
@@ -122,7 +123,9 @@ fn sort(
     charge(tx, &args[1], &request)?;
     let Some(destination) = request.destination else {
         tx.refresh_members_read(&args[1])?;
-        return reply_elements(tx, &args[1], &request, reply);
+        reply_elements(tx, &args[1], &request, reply)?;
+        note_patterns(tx, &args[1], &request);
+        return Ok(());
     };
     // The journal may get the command as it was sent: a replay must find the same members.
     tx.refresh_members(&args[1])?;
@@ -141,8 +144,18 @@ fn sort(
     if count > 0 {
         tx.effects_mut().set_changes(before + count);
     }
+    note_patterns(tx, &args[1], &request);
     reply.integer(count as i64);
     Ok(())
+}
+
+/// Counts patterns that a cluster would refuse, behind all that may begin anew.
+fn note_patterns(tx: &Tx, key: &[u8], request: &SortRequest<'_>) {
+    if tx.keyspace().compatibility().is_on() {
+        let slot = Some(hash_slot(key));
+        let patterns = request.patterns.iter().filter(|it| slot_of_pattern(it) != slot);
+        patterns.for_each(|_| tx.note_incompatible());
+    }
 }
 
 /// Has the journal get what is stored: keys and fields that patterns name may be over, and a replay

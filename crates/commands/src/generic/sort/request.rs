@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use base::hash_slot::hash_slot;
+use base::hash_slot::slot_of_pattern;
 use keyspace::Refusal;
 use proto::Args;
 
@@ -21,6 +21,8 @@ pub(super) struct SortRequest<'a> {
     pub(super) limit: SortLimit,
     pub(super) gets: Vec<Pattern<'a>>,
     pub(super) destination: Option<&'a [u8]>,
+    /// The patterns that name keys, or might.
+    pub(super) patterns: Vec<&'a [u8]>,
 }
 
 /// What the elements are ordered by.
@@ -47,7 +49,8 @@ impl<'a> SortRequest<'a> {
         may_store: bool,
         slot: Option<u16>,
     ) -> Result<Self, Refusal> {
-        let is_elsewhere = |pattern: &[u8]| slot.is_some_and(|slot| slot_of(pattern) != Some(slot));
+        let is_elsewhere =
+            |pattern: &[u8]| slot.is_some_and(|slot| slot_of_pattern(pattern) != Some(slot));
         let mut request = Self {
             order: SortBy::Elements,
             falling: false,
@@ -55,6 +58,7 @@ impl<'a> SortRequest<'a> {
             limit: SortLimit { offset: 0, count: -1 },
             gets: Vec::new(),
             destination: None,
+            patterns: Vec::new(),
         };
         let mut options = Options::from(args, 2);
         while let Some(word) = options.word() {
@@ -74,13 +78,19 @@ impl<'a> SortRequest<'a> {
                 request.order = match pattern {
                     Pattern::Element | Pattern::Nothing => SortBy::Found,
                     Pattern::Key { .. } if is_elsewhere(word) => return Err(BY_ELSEWHERE),
-                    Pattern::Key { .. } => SortBy::Pattern(pattern),
+                    Pattern::Key { .. } => {
+                        request.patterns.push(word);
+                        SortBy::Pattern(pattern)
+                    }
                 };
             } else if is(word, "GET") {
                 let word = options.value()?;
                 let pattern = Pattern::parse(word);
                 if !matches!(pattern, Pattern::Element) && is_elsewhere(word) {
                     return Err(GET_ELSEWHERE);
+                }
+                if !matches!(pattern, Pattern::Element) {
+                    request.patterns.push(word);
                 }
                 request.gets.push(pattern);
             } else {
@@ -104,18 +114,6 @@ impl<'a> SortRequest<'a> {
         let by_pattern = matches!(self.order, SortBy::Pattern(_));
         by_pattern || self.gets.iter().any(|get| matches!(get, Pattern::Key { .. }))
     }
-}
-
-/// The slot of all keys that a pattern may name, if it is one.
-fn slot_of(pattern: &[u8]) -> Option<u16> {
-    let is_open = |byte: &u8| b"*?[\\".contains(byte);
-    let tag = pattern.iter().position(|byte| *byte == b'{').and_then(|open| {
-        let end = pattern[open + 1..].iter().position(|byte| *byte == b'}')?;
-        (end > 0).then_some(open + 1 + end)
-    });
-    // What stands behind a tag does not count.
-    let counts = &pattern[..tag.unwrap_or(pattern.len())];
-    (!counts.iter().any(is_open)).then(|| hash_slot(pattern))
 }
 
 const BY_ELSEWHERE: Refusal = Refusal::error(

@@ -19,7 +19,7 @@ use std::ops::Bound::{Included, Unbounded};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use commands::{Flags, Spec};
+use commands::{Access, Flags, Spec};
 use config::Config;
 use config::settings::TRACKING_TABLE_MAX_KEYS;
 use keyspace::{ChangeInterest, Keyspace, Tx};
@@ -357,7 +357,7 @@ fn bytes_of(prefix: &[u8]) -> usize {
 
 /// Visits the keys of a request. One whose key counts lie has read none.
 fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
-    for keys in spec.keys {
+    for keys in spec.keys.iter().filter(|keys| !keys.access.has(Access::NOT_KEY)) {
         let _ = keys.visit(args, |index| visit(&args[index]));
     }
 }

@@ -38,21 +38,20 @@ fn execute(
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for_client(server.keyspace, &mut world)?;
             let order = make(server);
+            let empties = empties_data(server, &order);
             submit(server, &order, reply)?;
-            drop(apply_to_data(
-                server,
-                &order,
-                DataChange { lane, may_release_world: true },
-                world,
-            ));
+            let change = DataChange { lane, may_release_world: true, empties };
+            drop(apply_to_data(server, change, world));
             Ok(())
         }));
     };
     unit.tx.require_world()?;
     let order = make(server);
+    let empties = empties_data(server, &order);
     submit(server, &order, reply)?;
-    let change = DataChange { lane: unit.tx.lane(), may_release_world: unit.may_release_world() };
-    unit.tx.lend_world(|world| (apply_to_data(server, &order, change, world), ()));
+    let (lane, may_release_world) = (unit.tx.lane(), unit.may_release_world());
+    let change = DataChange { lane, may_release_world, empties };
+    unit.tx.lend_world(|world| (apply_to_data(server, change, world), ()));
     Ok(Next::Done)
 }
 
@@ -62,18 +61,31 @@ struct DataChange {
     lane: usize,
     /// Whether the world may be let go of meanwhile.
     may_release_world: bool,
+    /// Whether nothing is left of them.
+    empties: bool,
+}
+
+/// Whether nothing is left of the data behind an order that is about to be given: what a replica
+/// has is its primary's.
+fn empties_data(server: &Server, order: &AdminCommand) -> bool {
+    match order {
+        AdminCommand::Reset { .. } => true,
+        AdminCommand::ReplicateNoOne => {
+            server.cluster.with_engine(|cluster| cluster.is_primary()) == Some(false)
+        }
+        _ => false,
+    }
 }
 
 /// Has the data follow what was ordered, before the order is answered: the role, and of a replica
-/// that was reset that nothing is left.
+/// that was reset, or replicates nobody any more, that nothing is left.
 fn apply_to_data(
     server: &'static Server,
-    order: &AdminCommand,
-    DataChange { lane, may_release_world }: DataChange,
+    DataChange { lane, may_release_world, empties }: DataChange,
     world: Acquisition,
 ) -> Acquisition {
     let world = server.cluster_start().apply_role(world, may_release_world);
-    if !matches!(order, AdminCommand::Reset { .. }) || server.keyspace.is_empty() {
+    if !empties || server.keyspace.is_empty() {
         return world;
     }
     let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
@@ -216,7 +228,17 @@ pub(super) fn replicate(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
+    const WRONG: Refusal = Refusal::error(
+        "ERR unknown subcommand or wrong number of arguments for 'REPLICATE'. Try CLUSTER HELP.",
+    );
     enabled(context)?;
+    if args.len() > 3 {
+        let is_no_one = args.len() == 4 && is(&args[2], "NO") && is(&args[3], "ONE");
+        return match is_no_one {
+            true => execute(context, reply, |_| AdminCommand::ReplicateNoOne),
+            false => Err(WRONG),
+        };
+    }
     let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
     execute(context, reply, move |server| AdminCommand::Replicate(id, has_keys(server)))
 }

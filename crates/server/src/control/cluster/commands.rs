@@ -337,10 +337,10 @@ const CLUSTER: ControlCommand = Command {
             Spec {
                 name: "REPLICATE",
                 since: "3.0.0",
-                syntax: "node-id",
+                syntax: "<node-id | NO ONE>",
                 summary: "Configure a node as replica of a master node.",
                 complexity: "O(1)",
-                arity: exactly(3),
+                arity: at_least(3),
                 ..CHANGES_CLUSTER
             },
         ),

@@ -160,6 +160,7 @@ fn reset_statistics(
     ] {
         counters.reset(count);
     }
+    server.keyspace.compatibility().reset();
     server.links.reset_counts(server);
     server.saves.reset_count();
     server.aof.rewrite.reset_count();

@@ -82,6 +82,7 @@ pub(super) fn write(server: &Server, report: &mut InfoText) {
     report.fields(&["reply_buffer_shrinks", "reply_buffer_expands"], 0);
     write_loops(server, &rates, &totals, report);
     write_denials(server, report);
+    report.field("cluster_incompatible_ops", server.keyspace.compatibility().count());
     report.field("panics", get(&stats.panics));
 }
 

@@ -334,6 +334,12 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         Counter(1.0),
         "Databases that a user may not use.",
     ),
+    field(
+        "cluster_incompatible_ops",
+        "cluster_incompatible_ops",
+        Counter(1.0),
+        "What was asked for that a cluster would refuse, of what was checked for that.",
+    ),
     field("panics", "panics", Counter(1.0), "Panics of threads that were contained."),
     field(
         "client_unauthenticated_disconnections",
