@@ -5,7 +5,7 @@
 
 use proto::value::Value;
 use tests::cluster::{Program, ask, ask_by, await_whole, id, meet};
-use tests::render::{render, text};
+use tests::render::render;
 use tests::server::eventually;
 use tests::shards::is_linked;
 use tests::{Client, Oracle, Server};
@@ -164,7 +164,7 @@ fn listeners_and_clients_with_copies_are_told() {
 /// A key whose time is over, and that nobody has removed yet, counts as one of the slot.
 #[test]
 fn expired_keys_go_with_the_rest() {
-    let node = lone(APUS, &[]);
+    let node = lone(APUS, &["--enable-debug-command", "yes"]);
     let mut client = node.client();
     assert_eq!(ask_by(&mut client, "DEBUG SET-ACTIVE-EXPIRE 0"), "OK");
     assert_eq!(ask_by(&mut client, "SET {bar}1 1 PX 1"), "OK");
@@ -262,7 +262,7 @@ fn replicas_follow(primary: Program, replica: Program, further: &[&str], elsewhe
         let mut of_replica = replica.client();
         of_replica.call(&["READONLY"]);
         of_replica.call(&["SELECT", elsewhere]);
-        text(&of_replica.call(&["GET", "behind"])) == "1"
+        render(&of_replica.call(&["GET", "behind"])) == "\"1\""
     });
     assert_eq!(
         (count(&primary).as_str(), count(&replica).as_str()),

@@ -88,6 +88,9 @@ fn deletions_that_wait_leave_threads_to_others() {
     }
     let mut holder = server.client();
     holder.send(&["EVAL", "while true do redis.call('get', KEYS[1]) end", "1", "held"]);
+    eventually("the script has its key", || {
+        render(&call(&mut client, "GET held")).starts_with("(error) BUSY")
+    });
     let mut deleters: Vec<_> = (0..12).map(|_| server.client()).collect();
     for (number, deleter) in deleters.iter_mut().enumerate() {
         deleter.send(&["DELPREFIX", &format!("q:{number}")]);
