@@ -51,9 +51,10 @@ impl History {
         *self.0.last().expect("a history has a term")
     }
 
-    /// A term begins at the end of the log.
+    /// A term begins at the end of the log. Of terms that begin behind it the log has nothing.
     pub(crate) fn begin(&mut self, term: Term, end: Offset) {
-        debug_assert!(term > self.last().term && end >= self.last().offset);
+        self.0.retain(|start| start.offset <= end);
+        debug_assert!(self.0.last().is_none_or(|last| last.term < term));
         self.0.push(TermStart { term, offset: end });
         let surplus = self.0.len().saturating_sub(TERMS_MAX);
         self.0.drain(..surplus);

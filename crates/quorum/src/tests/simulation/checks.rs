@@ -7,6 +7,7 @@
 //! runs backward may lie within one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use cluster::{NodeId, ShardId};
 
@@ -32,8 +33,10 @@ struct Operation {
 #[derive(Default)]
 pub(super) struct Checks {
     operations: Vec<Operation>,
-    /// The writes of each shard that were acknowledged.
+    /// The writes of each shard whose clients have heard that they are done.
     acknowledged: BTreeMap<ShardId, BTreeSet<Value>>,
+    /// The writes whose replies have left, by the term of the primary that let them.
+    replied: BTreeMap<(ShardId, Term), BTreeSet<Value>>,
     /// Who was the primary of a term.
     primaries: BTreeMap<(ShardId, Term), NodeId>,
     pub(super) failures: Vec<String>,
@@ -73,19 +76,26 @@ impl Checks {
         self.primaries.len()
     }
 
-    /// A node begins to reign with this log.
+    /// The primary of a term lets the reply to a write go.
+    pub(super) fn replies(&mut self, shard: ShardId, term: Term, value: Value) {
+        self.replied.entry((shard, term)).or_default().insert(value);
+    }
+
+    /// A node begins to reign with this log. A reign may begin late, when a later term has begun as
+    /// well: what that one acknowledges is not this one's.
     pub(super) fn reigns(&mut self, shard: ShardId, term: Term, node: NodeId, log: &[Value]) {
         if self.primaries.insert((shard, term), node).is_some() {
             self.failures.push(format!("two reigns in term {term} of {shard}"));
         }
-        self.has_all(shard, log, &format!("the primary of term {term}"));
+        self.has_all(shard, term, log, &format!("the primary of term {term}"));
     }
 
-    /// Whether a log has all that was acknowledged.
-    pub(super) fn has_all(&mut self, shard: ShardId, log: &[Value], whose: &str) {
+    /// Whether a log has all that was acknowledged before a term.
+    pub(super) fn has_all(&mut self, shard: ShardId, term: Term, log: &[Value], whose: &str) {
         let log: BTreeSet<Value> = log.iter().copied().collect();
-        let acknowledged = self.acknowledged.entry(shard).or_default();
-        let lost: Vec<&Value> = acknowledged.difference(&log).collect();
+        let earlier = self.replied.range((shard, Term(0))..(shard, term));
+        let lost: Vec<Value> =
+            earlier.flat_map(|(_, values)| values.difference(&log).copied()).collect();
         if !lost.is_empty() {
             self.failures.push(format!("{whose} lacks {} acknowledged: {lost:?}", lost.len()));
         }
@@ -105,7 +115,7 @@ impl Checks {
 }
 
 /// Of the operations of one value, the first end and the last begin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Zone {
     value: Value,
     end: u64,
@@ -115,6 +125,12 @@ struct Zone {
 impl Zone {
     fn is_forward(&self) -> bool {
         self.end < self.begin
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} (ended {}, begun {})", self.value, self.end, self.begin)
     }
 }
 
@@ -138,13 +154,13 @@ fn check_register(operations: &[Operation]) -> Result<(), String> {
     forward.sort_unstable_by_key(|zone| zone.end);
     for pair in forward.windows(2) {
         if pair[1].end < pair[0].begin {
-            return Err(format!("{:?} and {:?} overlap", pair[0], pair[1]));
+            return Err(format!("{} and {} overlap", pair[0], pair[1]));
         }
     }
     for back in zones.iter().filter(|zone| !zone.is_forward()) {
         let around = forward.iter().find(|zone| zone.end < back.begin && back.end < zone.begin);
         if let Some(around) = around {
-            return Err(format!("{back:?} lies within {around:?}"));
+            return Err(format!("{back} lies within {around}"));
         }
     }
     Ok(())

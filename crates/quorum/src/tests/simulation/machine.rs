@@ -90,7 +90,7 @@ pub(super) struct Reply {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
-    Written,
+    Written(Value),
     Read(Value),
     /// Nothing was done.
     Refused,

@@ -1,6 +1,5 @@
 //! Clients that write and read keys, one request after the other.
 
-use super::super::checks::Value;
 use super::super::machine::{Outcome, Reply};
 use super::{Happening, Queued, World};
 
@@ -21,7 +20,6 @@ pub(super) struct Client {
 struct Request {
     shard: usize,
     key: u64,
-    write: Option<Value>,
     begun: u64,
 }
 
@@ -43,7 +41,7 @@ impl World {
         let own = &mut self.clients[client];
         own.known.resize(shards, None);
         own.request += 1;
-        own.under_way = Some(Request { shard, key, write, begun: self.now });
+        own.under_way = Some(Request { shard, key, begun: self.now });
         let (to, request) = (own.known[shard].unwrap_or(anyone), own.request);
         if let Some(value) = write {
             self.checks.write_begins((self.shards[shard], key), value, self.now);
@@ -76,10 +74,7 @@ impl World {
         }
         let Some(done) = client.under_way.take() else { return };
         match reply.outcome {
-            Outcome::Written => {
-                let value = done.write.expect("a write was asked for");
-                self.checks.write_ends(value, self.now);
-            }
+            Outcome::Written(value) => self.checks.write_ends(value, self.now),
             Outcome::Read(value) => {
                 let key = (self.shards[done.shard], done.key);
                 self.checks.read(key, value, done.begun, self.now);

@@ -1,6 +1,6 @@
 //! What the server is to do around a member: its file, its log, the map, replies that are held.
 
-use cluster::NodeId;
+use cluster::{NodeId, ShardId};
 
 use super::super::checks::Value;
 use super::super::machine::{Outcome, Process, Record, Reply};
@@ -16,6 +16,7 @@ impl World {
             return;
         }
         self.tell(|| format!("m{machine} starts"));
+        self.leader.take_if(|leader| *leader == machine);
         let (settings, is_on_disk) = (self.plan.settings.clone(), self.plan.is_on_disk);
         let now = self.now;
         let actions = self.machines[machine].start(&settings, is_on_disk, now);
@@ -153,8 +154,7 @@ impl World {
                     assert_eq!(start, process.log.len() as u64, "a reign begins at the log's end");
                     let values = process.values();
                     let node = self.machines[machine].id;
-                    let shard = self.process(machine).and_then(|one| one.map.shard_of(node));
-                    let shard = shard.expect("a primary has a shard").0;
+                    let shard = self.shard_of(machine);
                     self.tell(|| format!("m{machine} reigns in {term} from {start} on"));
                     self.checks.reigns(shard, term, node, &values);
                 }
@@ -197,7 +197,7 @@ impl World {
         };
         process.log.push(Record { key, value });
         let end = process.log.len() as Offset;
-        process.held.push((end, reply(Outcome::Written)));
+        process.held.push((end, reply(Outcome::Written(value))));
         self.appended(machine);
         self.push_streams(machine);
     }
@@ -209,7 +209,22 @@ impl World {
         let (free, held): (Vec<_>, Vec<_>) =
             process.held.iter().partition(|(shows, _)| *shows <= released);
         process.held = held;
-        free.into_iter().for_each(|(_, reply)| self.reply(reply));
+        let term = process.member.reigns();
+        for (_, reply) in free {
+            if let (Outcome::Written(value), Some(term)) = (reply.outcome, term) {
+                let shard = self.shard_of(machine);
+                self.checks.replies(shard, term, value);
+            }
+            self.reply(reply);
+        }
+    }
+
+    /// The shard of a machine that is a primary, as it has it.
+    fn shard_of(&self, machine: usize) -> ShardId {
+        let machine = &self.machines[machine];
+        let process = machine.process.as_ref();
+        let shard = process.and_then(|process| process.map.shard_of(machine.id));
+        shard.expect("a primary runs and has a shard").0
     }
 
     /// The log has grown: the member hears of that, and the disk begins.
