@@ -134,7 +134,9 @@ impl Coordinator {
                     (watch.well_at, watch.election) = (now, None);
                 }
             }
-            Body::Promise { position } if shard.members.contains(&from) => {
+            Body::Promise { version, position }
+                if version == shard.version && shard.members.contains(&from) =>
+            {
                 let election = watch.election.as_mut().filter(|one| one.term == message.term);
                 let Some(election) = election else { return };
                 election.promises.insert(from, position);
@@ -144,18 +146,11 @@ impl Coordinator {
         }
     }
 
-    fn tick_shard(
-        &mut self,
-        now: Millis,
-        id: ShardId,
-        shard: &Shard,
-        actions: &mut Vec<Action>,
-    ) {
+    fn tick_shard(&mut self, now: Millis, id: ShardId, shard: &Shard, actions: &mut Vec<Action>) {
         let timeout = self.settings.node_timeout;
         let Some(watch) = self.watches.get_mut(&id) else { return };
-        let is_due = shard.primary.is_none()
-            || watch.wants_election
-            || now >= watch.well_at + timeout;
+        let is_due =
+            shard.primary.is_none() || watch.wants_election || now >= watch.well_at + timeout;
         if !is_due {
             return;
         }
@@ -173,7 +168,8 @@ impl Coordinator {
         }
         let missing = shard.members.iter().filter(|node| !election.promises.contains_key(node));
         actions.extend(missing.map(|node| {
-            let message = Message { shard: id, term: election.term, body: Body::AskPromise };
+            let body = Body::AskPromise { version: shard.version };
+            let message = Message { shard: id, term: election.term, body };
             Action::Send { to: *node, message }
         }));
     }

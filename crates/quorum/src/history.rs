@@ -30,9 +30,8 @@ impl Default for History {
 impl History {
     /// The history of these terms, if they are one.
     pub fn from_starts(starts: Vec<TermStart>) -> Option<History> {
-        let rises = |pair: &[TermStart]| {
-            pair[0].term < pair[1].term && pair[0].offset <= pair[1].offset
-        };
+        let rises =
+            |pair: &[TermStart]| pair[0].term < pair[1].term && pair[0].offset <= pair[1].offset;
         (!starts.is_empty() && starts.windows(2).all(rises)).then_some(History(starts))
     }
 
@@ -83,10 +82,8 @@ mod tests {
     use crate::position::{Position, Term};
 
     fn history(starts: &[(u64, u64)]) -> History {
-        let starts = starts.iter().map(|(term, offset)| TermStart {
-            term: Term(*term),
-            offset: *offset,
-        });
+        let starts =
+            starts.iter().map(|(term, offset)| TermStart { term: Term(*term), offset: *offset });
         History::from_starts(starts.collect()).expect("the test has it right")
     }
 

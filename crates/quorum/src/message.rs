@@ -6,7 +6,7 @@
 use cluster::ShardId;
 
 use crate::history::History;
-use crate::position::{Millis, Offset, Position, Term};
+use crate::position::{Millis, Offset, Position, ShardVersion, Term};
 
 /// A message about a shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,9 +23,15 @@ pub struct Message {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
     /// A coordinator asks a member to promise the term.
-    AskPromise,
+    AskPromise {
+        /// The version of the shard by whose members promises are counted.
+        version: ShardVersion,
+    },
     /// The member acknowledges nothing of an earlier term any more.
     Promise {
+        /// For which version that was asked. A node that went to another shard and came back knows
+        /// of no promise from before, and the version is another one then.
+        version: ShardVersion,
         /// What its log has for sure; none if something may be missing in between.
         position: Option<Position>,
     },

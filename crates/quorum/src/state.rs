@@ -133,11 +133,7 @@ struct Lines<'a>(Vec<&'a str>);
 
 impl Lines<'_> {
     /// What `read` makes of the rest of the next line, which begins with `word`.
-    fn expect<T>(
-        &mut self,
-        word: &str,
-        read: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, StateError> {
+    fn expect<T>(&mut self, word: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, StateError> {
         let line = *self.0.first().ok_or(StateError::Torn)?;
         let value = line.strip_prefix(word).and_then(read);
         let value = value.ok_or_else(|| StateError::Line(line.to_owned()))?;

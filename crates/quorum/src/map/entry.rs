@@ -27,7 +27,7 @@ pub enum MapEntry {
     },
     /// A shard of one member, whose data are the shard's.
     CreateShard {
-        /// The shard.
+        /// The shard, by a name that was drawn for it and none had before.
         shard: ShardId,
         /// The member.
         founder: NodeId,

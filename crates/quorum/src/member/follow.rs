@@ -143,9 +143,10 @@ impl Member {
         term: Term,
         position: Option<Position>,
     ) {
-        let is_follower = self.shard.as_ref().is_some_and(|view| {
-            view.followers(self.state.node).any(|node| node == from)
-        });
+        let is_follower = self
+            .shard
+            .as_ref()
+            .is_some_and(|view| view.followers(self.state.node).any(|node| node == from));
         if self.reigns() != Some(term) || !is_follower {
             return;
         }

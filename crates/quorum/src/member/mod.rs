@@ -212,7 +212,7 @@ impl Member {
             return;
         }
         match body {
-            Body::AskPromise => self.asked_to_promise(from, term),
+            Body::AskPromise { version } => self.asked_to_promise(from, term, version),
             Body::Heartbeat { sent } => self.heard_primary(from, term, sent),
             Body::Ack { sent, durable } => self.acknowledged(from, term, sent, durable),
             Body::AskStream { position } => self.asked_for_stream(from, term, position),

@@ -6,11 +6,11 @@ use cluster::NodeId;
 
 use super::{Member, Role};
 use crate::message::Body;
-use crate::position::Term;
+use crate::position::{ShardVersion, Term};
 
 impl Member {
     /// A coordinator asks for a promise.
-    pub(super) fn asked_to_promise(&mut self, from: NodeId, term: Term) {
+    pub(super) fn asked_to_promise(&mut self, from: NodeId, term: Term, version: ShardVersion) {
         let promised = self.promised();
         if term < promised {
             self.send(from, promised, Body::Refusal);
@@ -23,7 +23,7 @@ impl Member {
             self.promise(term);
         }
         let position = self.durable_position();
-        self.send(from, term, Body::Promise { position });
+        self.send(from, term, Body::Promise { version, position });
     }
 
     /// Whether a primary may rely on this member: the primary itself on its lease, or another one

@@ -20,8 +20,8 @@ pub(super) struct Reign {
     term: Term,
     /// The end of the log when the term began.
     start: Offset,
-    /// The end of the log when the present members came to be.
-    members_since: Offset,
+    /// The end of the log when the present members came to be, until a majority of them has that.
+    unsettled: Option<Offset>,
     /// The members by whose majority all is reckoned.
     members: BTreeSet<NodeId>,
     followers: BTreeMap<NodeId, Follower>,
@@ -62,11 +62,6 @@ impl Reign {
         let sent = view.reached_by_majority(answered)?;
         Some(sent.saturating_add(settings.lease))
     }
-
-    /// Whether all that was safe by the members before is safe by the present ones.
-    fn is_settled(&self) -> bool {
-        self.safe >= Some(self.members_since)
-    }
 }
 
 impl Member {
@@ -76,7 +71,7 @@ impl Member {
         if let Role::Reigning(reign) = &mut self.role {
             if reign.members != view.members {
                 reign.members = view.members.clone();
-                reign.members_since = end;
+                reign.unsettled = Some(end);
             }
             reign.followers.retain(|node, _| view.followers(me).any(|other| other == *node));
             reign.dismissals.retain(|node| view.members.contains(node));
@@ -87,8 +82,7 @@ impl Member {
             return;
         }
         // Behind a restart the log may lack what members have of this term: another one begins.
-        let may_begin =
-            self.whole_history().is_some_and(|history| !history.contains(view.term));
+        let may_begin = self.whole_history().is_some_and(|history| !history.contains(view.term));
         if !may_begin {
             self.abdicate(view.term);
             return;
@@ -98,7 +92,7 @@ impl Member {
         self.role = Role::Reigning(Reign {
             term: view.term,
             start: end,
-            members_since: end,
+            unsettled: Some(end),
             members: view.members.clone(),
             followers: BTreeMap::new(),
             safe: None,
@@ -125,7 +119,8 @@ impl Member {
     /// Asks for the next change of the members, if one is due and may be.
     fn change_members(&mut self) {
         let (Role::Reigning(reign), Some(view)) = (&self.role, &self.shard) else { return };
-        if !reign.is_settled() {
+        // Until what was safe by the members before is safe by these, the next ones may lack it.
+        if reign.unsettled.is_some() {
             return;
         }
         let is_in_sync = |node: &&NodeId| {
@@ -178,9 +173,9 @@ impl Member {
             if node == me { Some(durable) } else { reign.followers.get(&node)?.durable }
         };
         let reached = view.reached_by_majority(has).filter(|offset| *offset >= reign.start);
-        if let Some(offset) = reached
-            && Some(offset) > reign.safe
-        {
+        let Some(offset) = reached else { return };
+        reign.unsettled.take_if(|end| *end <= offset);
+        if Some(offset) > reign.safe {
             reign.safe = Some(offset);
             self.actions.push(Action::Release { offset });
         }

@@ -33,6 +33,14 @@ fn received(from: u8, term: u64, body: Body) -> Event {
     Event::Received { from: node(from), message: message(term, body) }
 }
 
+fn ask() -> Body {
+    Body::AskPromise { version: ShardVersion(3) }
+}
+
+fn promise(position: Option<Position>) -> Body {
+    Body::Promise { version: ShardVersion(3), position }
+}
+
 fn elect(primary: u8, term: u64, version: u64) -> MapEntry {
     let (term, version) = (Term(term), ShardVersion(version));
     MapEntry::Elect { shard: shard(), primary: node(primary), term, version }
@@ -93,16 +101,16 @@ const LATE: Millis = 10_000;
 #[test]
 fn a_promise_is_on_disk_before_it_is_told() {
     let mut member = member(b'b', 150, &map(&[]));
-    let actions = member.handle(LATE, received(b'c', 5, Body::AskPromise));
+    let actions = member.handle(LATE, received(b'c', 5, ask()));
     assert_eq!(persisted(&actions[0]), Some(Term(5)));
     let position = Some(Position { term: Term(1), offset: 150 });
-    let promise = message(5, Body::Promise { position });
-    assert_eq!(sent(&actions), [(node(b'c'), &promise)]);
+    let answer = message(5, promise(position));
+    assert_eq!(sent(&actions), [(node(b'c'), &answer)]);
     // The same again is told again; what is earlier is refused, of a primary, too.
-    let again = member.handle(LATE, received(b'a', 5, Body::AskPromise));
-    assert_eq!(sent(&again), [(node(b'a'), &promise)]);
+    let again = member.handle(LATE, received(b'a', 5, ask()));
+    assert_eq!(sent(&again), [(node(b'a'), &answer)]);
     let refusal = message(5, Body::Refusal);
-    for (term, body) in [(4, Body::AskPromise), (1, Body::Heartbeat { sent: 7 })] {
+    for (term, body) in [(4, ask()), (1, Body::Heartbeat { sent: 7 })] {
         let refused = member.handle(LATE, received(b'a', term, body));
         assert_eq!(sent(&refused), [(node(b'a'), &refusal)]);
     }
@@ -112,9 +120,9 @@ fn a_promise_is_on_disk_before_it_is_told() {
 fn a_member_promises_what_is_there_for_sure() {
     let mut member = member(b'b', 150, &map(&[]));
     member.handle(LATE, Event::Appended { end: 180 });
-    let actions = member.handle(LATE, received(b'c', 5, Body::AskPromise));
+    let actions = member.handle(LATE, received(b'c', 5, ask()));
     let position = Some(Position { term: Term(1), offset: 150 });
-    assert_eq!(sent(&actions), [(node(b'c'), &message(5, Body::Promise { position }))]);
+    assert_eq!(sent(&actions), [(node(b'c'), &message(5, promise(position)))]);
 }
 
 #[test]
@@ -122,11 +130,11 @@ fn a_member_is_quiet_behind_a_start_and_behind_each_heartbeat() {
     let patience = settings().patience();
     assert!(patience > settings().lease);
     let mut member = member(b'b', 150, &map(&[]));
-    let ask = || received(b'c', 5, Body::AskPromise);
-    assert!(member.handle(patience - 1, ask()).is_empty());
+    let asked = || received(b'c', 5, ask());
+    assert!(member.handle(patience - 1, asked()).is_empty());
     member.handle(patience - 1, received(b'a', 1, Body::Heartbeat { sent: 3 }));
-    assert!(member.handle(2 * patience - 2, ask()).is_empty());
-    assert!(!member.handle(2 * patience - 1, ask()).is_empty());
+    assert!(member.handle(2 * patience - 2, asked()).is_empty());
+    assert!(!member.handle(2 * patience - 1, asked()).is_empty());
 }
 
 #[test]
@@ -135,9 +143,9 @@ fn a_primary_that_serves_no_more_is_not_waited_for() {
     member.handle(1, received(b'a', 2, Body::Heartbeat { sent: 3 }));
     // What the primary of an earlier term says does not count for this one.
     member.handle(2, received(b'c', 1, Body::Release));
-    assert!(member.handle(2, received(b'c', 5, Body::AskPromise)).is_empty());
+    assert!(member.handle(2, received(b'c', 5, ask())).is_empty());
     member.handle(2, received(b'a', 2, Body::Release));
-    assert!(!member.handle(2, received(b'c', 5, Body::AskPromise)).is_empty());
+    assert!(!member.handle(2, received(b'c', 5, ask())).is_empty());
 }
 
 #[test]
@@ -166,7 +174,7 @@ fn nothing_is_acknowledged_before_the_start_of_the_term() {
 fn a_primary_serves_once_a_majority_has_its_start_and_within_the_lease() {
     let map = map(&[elect(b'b', 2, 3)]);
     let mut member = member(b'b', 150, &self::map(&[]));
-    member.handle(LATE, received(b'c', 2, Body::AskPromise));
+    member.handle(LATE, received(b'c', 2, ask()));
     let actions = member.take_map(LATE, &map);
     assert!(actions.contains(&Action::Reign { term: Term(2), start: 150 }));
     let ack = |sent, durable| received(b'c', 2, Body::Ack { sent: Some(sent), durable });
@@ -206,9 +214,9 @@ fn of_two_logs_the_one_that_came_is_found() {
         let found = FoundLog { generation, end: 9 };
         let (mut member, _) = Member::start(settings(), state, Some(found), 0);
         member.take_map(0, &map(&[]));
-        let actions = member.handle(LATE, received(b'c', 5, Body::AskPromise));
+        let actions = member.handle(LATE, received(b'c', 5, ask()));
         let position = is_whole.then_some(Position { term: Term(0), offset: 9 });
-        assert_eq!(sent(&actions), [(node(b'c'), &message(5, Body::Promise { position }))]);
+        assert_eq!(sent(&actions), [(node(b'c'), &message(5, promise(position)))]);
     }
 }
 
@@ -229,7 +237,7 @@ fn the_member_that_has_the_most_is_elected_by_a_majority_of_whole_logs() {
         (b'c', at(2, 120), Some(elect(b'c', 2, 3))),
     ];
     for (name, position, elected) in promises {
-        let (from, message) = (node(name), message(2, Body::Promise { position }));
+        let (from, message) = (node(name), message(2, promise(position)));
         let event = CoordinatorEvent::Received { from, message };
         let actions = coordinator.handle(timeout, &map, event);
         assert_eq!(actions, elected.map(Action::Propose).into_iter().collect::<Vec<_>>());

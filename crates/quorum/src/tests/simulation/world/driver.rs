@@ -49,11 +49,8 @@ impl World {
 
     /// What one machine sends another.
     pub(super) fn send(&mut self, from: usize, to: usize, message: &Message) {
-        let copies = if self.chance(self.loss) {
-            2 * usize::from(self.random.below(2) == 0)
-        } else {
-            1
-        };
+        let copies =
+            if self.chance(self.loss) { 2 * usize::from(self.random.below(2) == 0) } else { 1 };
         for _ in 0..copies {
             if self.cut.contains(&(from, to)) {
                 continue;
