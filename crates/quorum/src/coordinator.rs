@@ -188,8 +188,8 @@ impl Watch {
 }
 
 impl Election {
-    /// Who is elected, once a majority has promised whose logs are whole. Of members that have the
-    /// same the present primary stays.
+    /// The election of a member, once a majority has promised whose logs are whole. Of members that
+    /// have the same the present primary stays.
     fn entry(&self, id: ShardId, shard: &Shard) -> Option<MapEntry> {
         let whole: Vec<(Position, NodeId)> = self
             .promises

@@ -62,7 +62,7 @@ struct ShardView {
 /// What a member is at.
 #[derive(Debug)]
 enum Role {
-    /// Nobody is followed.
+    /// No primary is followed.
     Idle,
     Following(Following),
     Reigning(Reign),

@@ -45,8 +45,8 @@ impl Member {
         }
     }
 
-    /// A member tells a primary of a later term: the members that promised it are lost for this one,
-    /// so a term is begun that all can promise.
+    /// A member tells a primary of a later term. The members that promised that one are lost for
+    /// this primary, so a term is begun that all can promise.
     pub(super) fn refused(&mut self, from: NodeId, promised: Term) {
         let is_member = self.shard.as_ref().is_some_and(|view| view.members.contains(&from));
         let is_later = self.reigns().is_some_and(|term| term < promised);

@@ -37,7 +37,7 @@ pub(super) struct Checks {
     acknowledged: BTreeMap<ShardId, BTreeSet<Value>>,
     /// The writes whose replies have left, by the term of the primary that let them.
     replied: BTreeMap<(ShardId, Term), BTreeSet<Value>>,
-    /// Who was the primary of a term.
+    /// The primaries of terms.
     primaries: BTreeMap<(ShardId, Term), NodeId>,
     pub(super) failures: Vec<String>,
 }
@@ -180,7 +180,8 @@ mod tests {
 
     #[test]
     fn registers_are_judged() {
-        let cases: [(bool, &[(u64, bool, u64, u64)]); 9] = [
+        type Case<'a> = (bool, &'a [(u64, bool, u64, u64)]);
+        let cases: [Case<'_>; 9] = [
             (true, &[(1, true, 1, 3), (1, false, 4, 5)]),
             (true, &[(1, true, 1, 9), (0, false, 2, 3), (1, false, 4, 5)]),
             // What is read once is read by all that begin behind it.

@@ -8,7 +8,7 @@ use cluster::NodeId;
 use super::checks::Value;
 use crate::coordinator::Coordinator;
 use crate::map::ClusterMap;
-use crate::member::{FoundLog, Member};
+use crate::member::{Action, FoundLog, Member};
 use crate::position::{Offset, Term};
 use crate::settings::{DRIFT_PERCENT, Settings};
 use crate::state::MemberState;
@@ -117,12 +117,7 @@ impl Machine {
 
     /// Begins the process; whether the log has all that was durable depends on what the operator
     /// has set.
-    pub(super) fn start(
-        &mut self,
-        settings: &Settings,
-        is_on_disk: bool,
-        now: u64,
-    ) -> Vec<crate::member::Action> {
+    pub(super) fn start(&mut self, settings: &Settings, is_on_disk: bool, now: u64) -> Vec<Action> {
         let state = MemberState::parse(&self.disk.state).expect("the file was written whole");
         let log = self.disk.log.clone();
         let found = FoundLog { generation: self.disk.generation, end: log.len() as u64 };

@@ -10,6 +10,7 @@ mod world;
 
 use base::Random;
 
+use self::machine::Process;
 use self::world::World;
 use crate::position::Term;
 use crate::settings::Settings;
@@ -32,7 +33,8 @@ fn plan(random: &mut Random) -> Plan {
     let nodes = 3 + random.below(7) as usize;
     let shards = 1 + random.below((nodes as u64 / 2).min(4)) as usize;
     // A coordinator that is quicker than the lease is held off by it.
-    let (lease, node_timeout) = (200 + random.below(300), 100 + random.below(600));
+    let span = [300, 300, 2000][random.below(3) as usize];
+    let (lease, node_timeout) = (200 + random.below(span), 100 + random.below(600));
     let settings = Settings { lease, node_timeout };
     Plan {
         nodes,
@@ -128,7 +130,7 @@ fn check_primaries(world: &mut World) {
         let primary = world.map.shards()[&shard].primary.expect("the shard is served");
         let machine = world.machine_of(primary);
         let process = world.machines[machine].process.as_ref();
-        let values = process.map_or(Vec::new(), |process| process.values());
+        let values = process.map_or(Vec::new(), Process::values);
         world.checks.has_all(shard, Term(u64::MAX), &values, "the last primary");
     }
 }
