@@ -15,6 +15,9 @@ use crate::message::{Body, Message};
 use crate::position::{Millis, Position, ShardVersion, Term};
 use crate::settings::Settings;
 
+/// The time of an election is doubled no more often.
+const DOUBLINGS_MAX: u32 = 5;
+
 /// An event, told by the driver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CoordinatorEvent {
@@ -50,6 +53,9 @@ struct Watch {
     wants_election: bool,
     /// The latest term that was heard of.
     latest: Term,
+    /// The elections since all was well: each has twice the time of the one before, so that a
+    /// timeout that is too short for the network keeps no shard from being served.
+    attempts: u32,
     election: Option<Election>,
 }
 
@@ -107,8 +113,8 @@ impl Coordinator {
         for (id, shard) in map.shards() {
             let watch = self.watches.entry(*id).or_insert_with(|| Watch::new(now, shard));
             if watch.version != shard.version {
-                let latest = watch.latest.max(shard.term);
-                *watch = Watch { latest, ..Watch::new(now, shard) };
+                let (latest, attempts) = (watch.latest.max(shard.term), watch.attempts);
+                *watch = Watch { latest, attempts, ..Watch::new(now, shard) };
             }
         }
     }
@@ -131,7 +137,7 @@ impl Coordinator {
                 }
                 watch.wants_election = wants_election;
                 if holds_lease && !wants_election {
-                    (watch.well_at, watch.election) = (now, None);
+                    (watch.well_at, watch.attempts, watch.election) = (now, 0, None);
                 }
             }
             Body::Promise { version, position }
@@ -147,17 +153,21 @@ impl Coordinator {
     }
 
     fn tick_shard(&mut self, now: Millis, id: ShardId, shard: &Shard, actions: &mut Vec<Action>) {
-        let timeout = self.settings.node_timeout;
         let Some(watch) = self.watches.get_mut(&id) else { return };
+        let timeout = watch.timeout(&self.settings);
         let is_due =
             shard.primary.is_none() || watch.wants_election || now >= watch.well_at + timeout;
         if !is_due {
             return;
         }
-        // A later term was promised, or what was proposed has come to nothing.
-        let is_over = |one: &Election| one.term < watch.latest || now >= one.since + 2 * timeout;
+        // What was proposed has come to nothing; or a later term was promised, perhaps to another
+        // coordinator, which is given time.
+        let is_over = |one: &Election| {
+            now >= one.since + if one.term < watch.latest { timeout / 4 } else { timeout }
+        };
         if watch.election.as_ref().is_none_or(is_over) {
             watch.latest = watch.latest.next();
+            watch.attempts += 1;
             let election = Election { term: watch.latest, since: now, promises: BTreeMap::new() };
             watch.election = Some(election);
         }
@@ -182,8 +192,13 @@ impl Watch {
             version: shard.version,
             wants_election: false,
             latest: shard.term,
+            attempts: 0,
             election: None,
         }
+    }
+
+    fn timeout(&self, settings: &Settings) -> Millis {
+        settings.node_timeout << self.attempts.min(DOUBLINGS_MAX)
     }
 }
 

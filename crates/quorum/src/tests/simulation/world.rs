@@ -64,6 +64,8 @@ pub(super) struct World {
     clients: Vec<Client>,
     values: Value,
     leader: Option<usize>,
+    /// Machines that led before, and do not know yet that they do no more.
+    old_leaders: Vec<usize>,
     queue: BTreeMap<(u64, u64), Queued>,
     sequence: u64,
     streams: StreamId,
@@ -93,6 +95,7 @@ impl World {
             clients: Vec::new(),
             values: 0,
             leader: None,
+            old_leaders: Vec::new(),
             queue: BTreeMap::new(),
             sequence: 0,
             streams: 0,
@@ -244,6 +247,10 @@ impl World {
     /// Has another node lead the map's log where the present one does not reach enough others. The
     /// old one may learn of that late.
     fn lead(&mut self) {
+        if self.random.below(8) == 0 {
+            let old = std::mem::take(&mut self.old_leaders);
+            old.into_iter().for_each(|old| self.coordinate(old, CoordinatorEvent::Deposed));
+        }
         if self.leader.is_some_and(|leader| self.reaches_majority(leader)) {
             return;
         }
@@ -253,9 +260,9 @@ impl World {
             return;
         }
         let leader = able[self.random.below(able.len() as u64) as usize];
-        if let Some(old) = self.leader.replace(leader).filter(|_| self.random.below(2) == 0) {
-            self.coordinate(old, CoordinatorEvent::Deposed);
-        }
+        self.old_leaders.retain(|old| *old != leader);
+        let old = self.leader.replace(leader).filter(|old| *old != leader);
+        self.old_leaders.extend(old);
         self.tell(|| format!("m{leader} leads the map's log"));
         self.coordinate(leader, CoordinatorEvent::Led);
     }
