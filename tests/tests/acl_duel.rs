@@ -22,17 +22,17 @@ const FOR_ONE_USER: usize = 20;
 const TOLD: usize = 12;
 
 #[test]
-fn as_redis70() {
+fn random_users_are_those_of_redis70() {
     duel(Oracle::Redis70);
 }
 
 #[test]
-fn as_redis82() {
+fn random_users_are_those_of_redis82() {
     duel(Oracle::Redis82);
 }
 
 #[test]
-fn as_valkey91() {
+fn random_users_are_those_of_valkey91() {
     duel(Oracle::Valkey91);
 }
 

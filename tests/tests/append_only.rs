@@ -380,7 +380,7 @@ fn the_log_moves_with_its_next_base_when_the_directory_changes() {
 /// A session with more than a megabyte of replies that wait for the disk reads no further. The
 /// session goes on when they have left.
 #[test]
-fn who_has_many_replies_that_wait_for_the_disk_goes_on_behind_them() {
+fn a_client_with_many_replies_waiting_for_the_disk_goes_on_behind_them() {
     const LONG: usize = 200_000;
     let server = Server::start(DURABLE);
     let mut client = server.client();

@@ -462,7 +462,7 @@ const SCRIPT: &str = r#"
 "#;
 
 #[test]
-fn as_documented() {
+fn array_options_answer_as_documented() {
     let server = Server::start(&[]);
     for protocol in ["2", "3"] {
         afresh(&server, protocol, SCRIPT);

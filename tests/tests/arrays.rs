@@ -285,7 +285,7 @@ const IN_RESP3: &str = r#"
 "#;
 
 #[test]
-fn as_documented() {
+fn arrays_answer_as_documented() {
     let server = Server::start(&["--enable-debug-command", "yes"]);
     for mut client in [server.client(), server.client3()] {
         check(&mut client, COMMON);

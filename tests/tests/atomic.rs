@@ -88,7 +88,7 @@ fn writers_of_the_same_keys_do_not_mix() {
 }
 
 #[test]
-fn only_one_of_many_sets_new_keys() {
+fn only_one_of_many_msetnx_sets_its_keys() {
     let server = server();
     let set = |client: &mut Client| {
         let reply = client.call(&of_all(&["MSETNX"], "k", Some("x")));

@@ -174,7 +174,7 @@ fn a_command_that_ends_others_is_booked_once() {
 }
 
 #[test]
-fn who_monitors_sees_a_command_when_its_wait_begins() {
+fn a_monitor_sees_a_command_when_its_wait_begins() {
     for server in [Server::start(&[]), Oracle::redis82()] {
         let (mut other, mut client, mut monitor) =
             (server.client(), server.client(), server.client());

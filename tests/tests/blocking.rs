@@ -68,7 +68,7 @@ fn is_silent(client: &mut Client) -> bool {
 }
 
 #[test]
-fn who_comes_first_is_served_first() {
+fn the_client_that_comes_first_is_served_first() {
     let mut world = World::new();
     let mut clients: Vec<_> = (0..5).map(|_| world.waits(&["BLPOP", "k", "0"])).collect();
     for (number, client) in clients.iter_mut().enumerate() {
@@ -117,7 +117,7 @@ fn a_timeout_may_be_a_fraction_of_a_second() {
 }
 
 #[test]
-fn who_waits_for_several_keys_gets_one_element() {
+fn a_client_that_waits_for_several_keys_gets_one_element() {
     let mut world = World::new();
     let mut client = world.waits(&["BLPOP", "a", "b", "c", "b", "0"]);
     world.call(&["RPUSH", "b", "1"]);
@@ -130,7 +130,7 @@ fn who_waits_for_several_keys_gets_one_element() {
 }
 
 #[test]
-fn who_waits_for_two_thousand_keys_is_served_by_each() {
+fn a_client_that_waits_for_two_thousand_keys_is_served_by_each() {
     let mut world = World::new();
     let names: Vec<_> = (0..2000).map(|number| format!("key:{number}")).collect();
     let mut words = vec!["BLPOP"];
@@ -237,7 +237,7 @@ fn a_killed_client_takes_nothing() {
 }
 
 #[test]
-fn one_who_waits_serves_the_next() {
+fn a_waiter_that_is_served_serves_the_next() {
     let mut world = World::new();
     for round in 0..20 {
         let key = |step: usize| format!("chain:{round}:{step}");
@@ -317,7 +317,7 @@ fn a_list_that_comes_from_elsewhere_serves_too() {
 }
 
 #[test]
-fn who_waits_in_another_database_is_served_there() {
+fn a_client_that_waits_in_another_database_is_served_there() {
     let mut world = World::new();
     let mut client = world.server.client();
     client.call(&["SELECT", "5"]);
@@ -334,7 +334,7 @@ fn who_waits_in_another_database_is_served_there() {
 }
 
 #[test]
-fn each_is_answered_in_its_own_protocol() {
+fn each_waiter_is_answered_in_its_own_protocol() {
     let mut world = World::new();
     let mut three = world.server.client3();
     let mut two = world.server.client();
@@ -396,7 +396,7 @@ fn a_waiting_client_is_shown_as_such() {
 }
 
 #[test]
-fn who_needs_many_waits_on_while_who_needs_less_is_served() {
+fn a_client_that_needs_many_waits_on_while_one_that_needs_less_is_served() {
     let mut world = World::new();
     let request = ["BLMOVEM", "k", "to", "LEFT", "RIGHT", "0", "EXACTLY", "3", "BULK"];
     let mut three = world.waits(&request);

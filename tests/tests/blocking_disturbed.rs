@@ -25,7 +25,7 @@ fn figure(client: &mut Client, section: &str, name: &str) -> u64 {
 
 /// H100: the same push serves clients whose replies get them evicted, and one behind them.
 #[test]
-fn who_is_evicted_as_it_is_served_takes_nobody_along() {
+fn a_client_that_is_evicted_as_it_is_served_takes_nobody_along() {
     for server in [Oracle::Redis82.start(&[]), Server::start(&["--worker-threads", "4"])] {
         let mut pusher = server.client();
         pusher.call(&["CONFIG", "SET", "maxmemory-clients", "8mb"]);
@@ -79,7 +79,7 @@ struct Shared {
 
 /// H105: blocking commands in several databases, in chains, beside all of that.
 #[test]
-fn nobody_stands_still_and_nothing_is_lost() {
+fn blocking_clients_go_on_beside_disturbances_and_lose_no_element() {
     let server = Server::start(&["--worker-threads", "4", "--appendonly", "yes"]);
     let shared = Shared::default();
     let mut movers: Vec<Client> = (0..MOVERS).map(|_| server.client()).collect();

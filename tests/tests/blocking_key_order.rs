@@ -84,7 +84,7 @@ fn seen(server: &Server, case: &Case, protocol: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn who_waits_for_several_keys_is_served_by_its_own_order() {
+fn a_waiter_for_several_keys_is_served_by_the_order_of_its_arguments() {
     let [ours, theirs] = Oracle::Redis82.beside(&["--save", ""]);
     for case in CASES {
         for protocol in ["2", "3"] {
@@ -100,7 +100,7 @@ fn who_waits_for_several_keys_is_served_by_its_own_order() {
 }
 
 #[test]
-fn who_is_served_from_another_key_leaves_the_first_to_those_behind() {
+fn a_waiter_served_from_another_key_leaves_the_first_to_those_behind() {
     for server in [Oracle::Redis82.start(&[]), Oracle::Valkey91.start(&[]), Server::start(&[])] {
         let mut client = server.client();
         let mut first = wait(&server, "BLPOP own new 0", "1");

@@ -56,7 +56,7 @@ const WAYS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn many_who_wait_are_served_elsewhere_and_in_their_order() {
+fn many_waiters_are_served_elsewhere_and_in_their_order() {
     let server = start();
     let (mut client, mut watcher) = (server.client(), server.client());
     for count in [FEW, MANY] {
@@ -81,7 +81,7 @@ fn many_who_wait_are_served_elsewhere_and_in_their_order() {
 
 /// An EXEC that leaves comes back for a command that is about its session, and ends there.
 #[test]
-fn many_who_wait_are_served_by_an_exec_that_needs_its_session() {
+fn many_waiters_are_served_by_an_exec_that_needs_its_session() {
     let server = start();
     let (mut client, mut watcher) = (server.client(), server.client());
     let mut clients = waiting(&server, &mut watcher, "BLPOP list 0", MANY);

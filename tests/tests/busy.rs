@@ -37,7 +37,7 @@ fn stop_world(server: &Server, seconds: &str) -> (Client, Client) {
 }
 
 #[test]
-fn who_waits_too_long_for_the_world_is_told_so() {
+fn a_client_that_waits_too_long_for_the_world_is_told_busy() {
     let server = start(&["--lua-time-limit", "50"]);
     let (mut stopper, mut client) = stop_world(&server, "3");
     for line in ["SET k v", "MGET a b", "DEL k", "FLUSHALL", "RANDOMKEY"] {
@@ -85,7 +85,7 @@ fn control_commands_go_on_while_the_world_stands() {
 }
 
 #[test]
-fn who_waits_too_long_for_a_key_is_told_so_and_nobody_else() {
+fn a_client_that_waits_too_long_for_a_key_is_told_busy_and_no_other() {
     let server = start(&["--busy-reply-threshold", "20"]);
     let (mut slow, mut rival, mut other) = (server.client(), server.client(), server.client());
     slow_pair(&mut other, "a", "b", 10_000);
@@ -185,7 +185,7 @@ fn without_a_threshold_no_script_is_ever_long() {
 }
 
 #[test]
-fn only_who_may_debug_stops_the_world() {
+fn stop_world_is_for_clients_that_may_debug() {
     let server = Server::start(&[]);
     let reply = ask(&mut server.client(), "DEBUG STOP-WORLD 1");
     assert!(reply.starts_with("(error) ERR DEBUG command not allowed"), "{reply}");

@@ -51,7 +51,7 @@ fn reply_of(client: &mut Client, words: &[&str]) -> String {
 }
 
 #[test]
-fn whoever_meets_a_held_key_is_told_busy() {
+fn a_client_that_meets_a_held_key_is_told_busy() {
     let server = start(&["--save", ""]);
     let (holder, mut other) = hold(&server);
     let spin = "for turn = 1, 1000000 do end return redis.call('GET', 'held:0')";
@@ -121,7 +121,7 @@ fn whoever_meets_a_held_key_is_told_busy() {
 }
 
 #[test]
-fn whoever_needs_no_key_goes_on() {
+fn a_client_that_needs_no_key_goes_on() {
     let server = start(&["--save", ""]);
     let (holder, mut other) = hold(&server);
     for request in [
@@ -410,7 +410,7 @@ fn no_thread_that_holds_locks_has_a_low_priority() {
 /// A run is judged by its own beginning, not by that of an attempt before a wait in which others
 /// ran.
 #[test]
-fn who_waited_runs_with_the_time_of_behind_the_wait() {
+fn a_script_that_waited_runs_with_the_time_of_behind_the_wait() {
     let server = start(&[]);
     let library = "#!lua name=spin\nredis.register_function('spin', \
         function() while true do end end)";
@@ -459,7 +459,7 @@ fn who_waited_runs_with_the_time_of_behind_the_wait() {
 }
 
 #[test]
-fn who_is_told_busy_is_in_the_database_of_before() {
+fn a_client_that_is_told_busy_is_in_the_database_of_before() {
     let server = start(&[]);
     let (holder, mut other) = hold(&server);
     let spin = "for turn = 1, 1000000 do end return redis.call('GET', ARGV[1])";
@@ -481,7 +481,7 @@ fn who_is_told_busy_is_in_the_database_of_before() {
 }
 
 #[test]
-fn who_ends_a_transaction_waits_for_no_lock() {
+fn a_client_that_ends_a_transaction_waits_for_no_lock() {
     let server = start(&["--save", ""]);
     let number = |client: &mut Client, name: &str| {
         let info = ask(client, "INFO all");

@@ -174,7 +174,7 @@ fn quoted(line: &str) -> String {
 
 /// A wait that the clock would end with a write waits on.
 #[test]
-fn nobody_claims_by_the_clock_while_writes_are_paused() {
+fn entries_are_not_claimed_by_the_clock_while_writes_are_paused() {
     let server = start();
     let (mut client, mut waiter) = (server.client(), server.client());
     ask(&mut client, "XGROUP CREATE x G 0 MKSTREAM");

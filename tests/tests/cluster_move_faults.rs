@@ -297,7 +297,7 @@ fn moves_wait_for_each_other_and_leave_room_for_saves() {
 /// A key that is lost at the target while it comes would come again, as no more than what the
 /// source does to it next.
 #[test]
-fn nothing_takes_keys_away_that_come() {
+fn keys_that_come_are_not_taken_away_at_the_target() {
     let cluster = slow(&[]);
     let before = shown(cluster.from());
     let (mut source, mut target) = (cluster.from().client(), cluster.to().client());

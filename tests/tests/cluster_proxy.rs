@@ -236,7 +236,7 @@ fn a_client_is_served_by_nodes_of_valkey() {
 }
 
 #[test]
-fn nothing_is_sent_on_unless_that_is_wanted() {
+fn requests_are_not_sent_on_unless_that_is_wanted() {
     let nodes = [APUS, APUS, APUS].map(|program| program.node(&[]));
     create(&nodes.each_ref(), 0);
     let key = key(1, "k");
@@ -303,6 +303,46 @@ fn a_request_is_sent_on_once() {
     assert!(sent <= 1, "{sent} requests were sent on for one");
 }
 
+/// What may do more than its words say is not sent on for a user that may not do everything: the
+/// link, whose rights count at the owner, may.
+fn rights_are_not_exceeded_elsewhere(nodes: &[Server; 3]) {
+    let mut own = nodes[0].client();
+    ask_by(&mut own, "AUTH secret");
+    let (k, secret) = (key(1, "list"), key(1, "secret"));
+    ask_by(&mut own, &format!("SET {secret} hidden"));
+    ask_by(&mut own, &format!("RPUSH {k} 1"));
+    let rules = format!(
+        "ACL SETUSER v on nopass ~{k} +get +set +del +eval +fcall +multi +exec +sort +auth +rpush +lrange"
+    );
+    ask_by(&mut own, &rules);
+    let mut client = nodes[0].client();
+    assert_eq!(ask_by(&mut client, "AUTH v x"), "OK");
+    for script in
+        [format!("return redis.call('get','{secret}')"), "return redis.call('flushall')".into()]
+    {
+        let said = render(&client.call(&["EVAL", &script, "1", &k]));
+        assert!(said.contains("MOVED "), "{said}");
+        client.call(&["MULTI"]);
+        client.call(&["EVAL", &script, "1", &k]);
+        let said = render(&client.call(&["EXEC"]));
+        assert!(said.contains("EXECABORT"), "{said}");
+    }
+    client.call(&["MULTI"]);
+    client.call(&["SORT", &k, "BY", "nosort", "GET", &secret]);
+    let said = render(&client.call(&["EXEC"]));
+    assert!(said.contains("MOVED "), "{said}");
+    client.call(&["MULTI"]);
+    client.call(&["RPUSH", &k, "2"]);
+    ask_by(&mut own, "ACL SETUSER v -rpush");
+    let said = render(&client.call(&["EXEC"]));
+    assert!(said.contains("MOVED "), "{said}");
+    assert_eq!(ask_by(&mut own, &format!("LRANGE {k} 0 -1")), "1) \"1\"");
+    client.call(&["MULTI"]);
+    client.call(&["LRANGE", &k, "0", "-1"]);
+    let said = render(&client.call(&["EXEC"]));
+    assert!(!said.contains("MOVED "), "{said}");
+}
+
 /// The client's own rights count here, and those of the link at the owner.
 #[test]
 fn rights_are_asked_for_here_and_there() {
@@ -334,6 +374,7 @@ fn rights_are_asked_for_here_and_there() {
         let said = ask_by(&mut client, &line);
         assert!(said.starts_with("(error) NOPERM"), "{said}");
     }
+    rights_are_not_exceeded_elsewhere(&nodes);
     // A link that is not let in is told of, and nothing is sent.
     let mut own = nodes[0].client();
     assert_eq!(ask_by(&mut own, "AUTH secret"), "OK");

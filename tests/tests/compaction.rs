@@ -141,7 +141,7 @@ fn large_values_that_are_gone_leave_no_memory_behind() {
 }
 
 #[test]
-fn who_does_not_want_it_may_still_ask_for_it() {
+fn memory_purge_compacts_where_active_defrag_is_off() {
     let server = Server::start(&["--activedefrag", "no"]);
     let mut client = server.client();
     let (left, used, resident) = fill_and_thin(&server, &mut client);

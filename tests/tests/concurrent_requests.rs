@@ -66,7 +66,7 @@ fn told(reply: &Value, number: usize) -> String {
 }
 
 #[test]
-fn who_is_ready_with_others_is_answered_as_if_alone() {
+fn a_client_that_is_ready_with_others_is_answered_as_if_alone() {
     for arguments in [&[][..], &["--appendonly", "yes", "--appendfsync", "always"]] {
         let mut company = Company::new(arguments);
         // No other client has this number.
@@ -118,7 +118,7 @@ fn requests_that_are_not_whole_wait_for_their_rest() {
 }
 
 #[test]
-fn who_is_killed_beside_others_disturbs_nobody() {
+fn a_client_that_is_killed_beside_others_disturbs_nobody() {
     let mut company = Company::new(&[]);
     for _ in 0..5 {
         let mut clients = company.clients();

@@ -241,7 +241,7 @@ fn the_other_directives_take_effect_in_every_phase() {
 }
 
 #[test]
-fn whoever_asks_while_the_server_ends_is_answered_or_closed() {
+fn a_config_set_while_the_server_ends_is_answered_or_closed() {
     let values = [
         ("appendonly", "yes"),
         ("appendonly", "no"),

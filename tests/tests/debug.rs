@@ -142,7 +142,7 @@ fn a_packed_threshold_changes_no_reply() {
 }
 
 #[test]
-fn only_those_may_whom_the_configuration_names() {
+fn debug_is_for_clients_that_the_configuration_names() {
     let refused = "> DEBUG SLEEP 0\n(error) ERR DEBUG command not allowed. If the \
         enable-debug-command option is set to \"local\", you can run it from a local connection, \
         otherwise you need to set this option in the configuration file, and then restart the \

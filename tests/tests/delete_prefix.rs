@@ -101,7 +101,7 @@ fn the_index_follows_the_keys() {
 }
 
 #[test]
-fn it_is_told_as_del() {
+fn delprefix_is_told_as_del() {
     for way in WAYS {
         let more = ["--notify-keyspace-events", "Eg", "--repl-diskless-sync-delay", "0"];
         let primary = Server::start(&[way, &more].concat());
@@ -173,7 +173,7 @@ fn a_user_must_be_allowed_all_that_begins_so() {
 }
 
 #[test]
-fn it_is_for_no_transaction_and_waits_for_a_pause() {
+fn delprefix_is_for_no_transaction_and_waits_for_a_pause() {
     let server = Server::start(&[]);
     let mut client = server.client();
     check(
@@ -213,7 +213,7 @@ fn waits(client: &mut Client) -> bool {
 
 /// Others are served while it goes over very many keys, and it ends with its client.
 #[test]
-fn others_are_served_meanwhile() {
+fn other_clients_are_served_while_delprefix_runs() {
     for way in WAYS {
         let server = Server::start(&[way, &["--enable-debug-command", "yes"]].concat());
         let mut client = server.client();

@@ -32,17 +32,17 @@ const SEEDS: [u64; 4] = [1, 2, 3, 4];
 const TOLD: usize = 6;
 
 #[test]
-fn as_redis70() {
+fn random_requests_are_answered_as_by_redis70() {
     duel(Oracle::Redis70, REDIS70, Way::OneByOne);
 }
 
 #[test]
-fn as_redis82() {
+fn random_requests_are_answered_as_by_redis82() {
     duel(Oracle::Redis82, REDIS82, Way::OneByOne);
 }
 
 #[test]
-fn as_valkey91() {
+fn random_requests_are_answered_as_by_valkey91() {
     duel(Oracle::Valkey91, VALKEY91, Way::OneByOne);
 }
 

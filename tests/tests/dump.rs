@@ -76,14 +76,14 @@ const BY_FREQUENCY: &str = r#"
 "#;
 
 #[test]
-fn by_frequency() {
+fn restore_sets_the_frequency_under_an_lfu_policy() {
     let policy = ["--maxmemory-policy", "allkeys-lfu"];
     check(&mut Server::start(&policy).client(), BY_FREQUENCY);
     check(&mut Oracle::Redis82.start(&policy).client(), BY_FREQUENCY);
 }
 
 #[test]
-fn as_written() {
+fn payloads_and_their_errors_are_as_written() {
     let apus = Server::start(&[]);
     check(&mut apus.client(), TEXT);
     apus.client().call(&["FLUSHALL"]);

@@ -75,7 +75,7 @@ fn answers(server: &Server, reasons: [usize; 2]) -> Vec<String> {
 }
 
 #[test]
-fn of_two_shut_gates_that_speaks_that_speaks_in_redis() {
+fn of_two_shut_gates_the_one_that_speaks_is_that_of_redis() {
     let [ours, theirs] = [Server::start(&[]), Oracle::redis82()];
     let pairs = (0..REASONS.len()).flat_map(|one| (one..REASONS.len()).map(move |it| [one, it]));
     for pair in pairs {

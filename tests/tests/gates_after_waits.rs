@@ -223,7 +223,7 @@ fn last_word(client: &mut Client, requests: &[&[&str]]) -> String {
 }
 
 #[test]
-fn who_has_waited_asks_the_gates_again() {
+fn a_client_that_has_waited_asks_the_gates_again() {
     let mut rig = Rig::start();
     for (way, requests) in WAYS {
         for gate in GATES {
@@ -273,7 +273,7 @@ fn who_has_waited_asks_the_gates_again() {
 
 /// As Redis does, whose blocked commands run for the first time when there is something for them.
 #[test]
-fn who_waits_for_an_element_is_told_where_no_memory_is_left() {
+fn a_client_that_waits_for_an_element_is_told_where_no_memory_is_left() {
     let own = Server::start(&[]);
     let peer = Oracle::Redis82.start(&[]);
     for server in [&own, &peer] {

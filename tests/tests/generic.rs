@@ -130,7 +130,7 @@ const TEXT: &str = r#"
 "#;
 
 #[test]
-fn as_written() {
+fn keys_of_any_type_answer_as_written() {
     let apus = Server::start(&[]);
     check(&mut apus.client(), TEXT);
     check(&mut apus.client3(), TEXT);

@@ -181,7 +181,7 @@ const POLYGONS: &str = r#"
 "#;
 
 #[test]
-fn as_written() {
+fn places_answer_as_written() {
     let server = Server::start(&[]);
     for protocol in ["2", "3"] {
         afresh(&server, protocol, COMMON);

@@ -173,7 +173,7 @@ fn talk_in_both(server: &Server, table: &str) {
 }
 
 #[test]
-fn as_written() {
+fn hashes_answer_as_written() {
     let server = Server::start(&[]);
     for table in [COMMON, TIMED, REFUSED, VALKEYS] {
         talk_in_both(&server, table);

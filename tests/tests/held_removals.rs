@@ -51,7 +51,7 @@ fn remove_around_a_held_key<T>(
 
 /// What was deleted behind WATCH breaks it.
 #[test]
-fn who_watches_what_rm_is_about_to_remove_is_told() {
+fn a_client_that_watches_a_key_that_rm_is_about_to_remove_is_told() {
     let server = start(&["--save", ""]);
     for held in REMOVED {
         let watch = |_: &mut Client| {

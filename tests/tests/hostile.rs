@@ -94,7 +94,7 @@ fn h09_connections_that_end_at_once() {
 /// A client that does not read is not read from. The other clients go on, and what the client asked
 /// for is there once it reads.
 #[test]
-fn who_does_not_read_is_not_read_from() {
+fn a_client_that_does_not_read_is_not_read_from() {
     let server = Server::start(&[]);
     server.client().call(&[b"SET", &b"big"[..], &vec![b'x'; 1 << 20]]);
     let watch = Watch::begin(&server);
@@ -484,7 +484,7 @@ fn ten_thousand_connect_at_once() {
 
 /// One more than `maxclients` is told so and let go.
 #[test]
-fn one_too_many_is_told_so() {
+fn a_client_beyond_maxclients_is_told_so() {
     let server = Server::start(&["--maxclients", "5"]);
     let mut clients: Vec<Client> = (0..5).map(|_| server.client()).collect();
     for client in &mut clients {

@@ -28,7 +28,7 @@ fn strangers(port: u16, count: usize, request: &str) -> Vec<TcpStream> {
 
 /// Strangers that say nothing, or half of a request, take no answer from its asker.
 #[test]
-fn whoever_is_being_served_is_not_displaced() {
+fn a_request_that_is_being_served_is_not_displaced() {
     let (server, port) = start(&["--http-commands", "all", "--enable-debug-command", "yes"]);
     let mut client = server.client();
     let asker = std::thread::spawn(move || send(port, "POST", "/api/command", "", "DEBUG SLEEP 2"));

@@ -17,7 +17,7 @@ fn imports() -> [(Server, Client, Client); 2] {
 }
 
 #[test]
-fn who_is_a_source_says_so_in_import_mode() {
+fn a_client_becomes_an_import_source_in_import_mode_only() {
     let script = "
         > CONFIG GET import-mode
         1) \"import-mode\"
@@ -148,7 +148,7 @@ fn writers_find_nothing_where_the_time_is_over() {
 /// Members of containers as keys: a client that is no source has what is over removed before it
 /// writes, and that is in the log.
 #[test]
-fn who_writes_to_a_container_meets_no_member_that_is_over() {
+fn a_write_to_a_container_meets_no_member_that_is_over() {
     let log = ["--import-mode", "yes", "--appendonly", "yes", "--appendfsync", "always"];
     for mut server in [Server::start(&log), Oracle::Valkey91.start(&log)] {
         let (mut source, mut other) = (server.client(), server.client());
@@ -201,7 +201,7 @@ fn who_writes_to_a_container_meets_no_member_that_is_over() {
 
 /// The same for types whose members have lifetimes here only.
 #[test]
-fn who_takes_or_stores_members_meets_none_that_is_over() {
+fn commands_that_take_or_store_members_meet_none_that_is_over() {
     let log = ["--import-mode", "yes", "--appendonly", "yes", "--appendfsync", "always"];
     let mut server = Server::start(&log);
     let (mut source, mut other) = (server.client(), server.client());

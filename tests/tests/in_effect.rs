@@ -130,7 +130,7 @@ fn a_killed_client_hears_no_more() {
 }
 
 #[test]
-fn who_has_quit_hears_no_more() {
+fn a_subscriber_that_has_quit_hears_no_more() {
     each(|server, watcher, run| {
         let channel = format!("news-{run}");
         let (mut client, _) = hears(server, &channel);

@@ -22,7 +22,7 @@ fn single_keys_are_linearizable() {
 }
 
 #[test]
-fn those_of_real_servers_are() {
+fn histories_of_real_servers_are_linearizable() {
     for oracle in [Oracle::Redis70, Oracle::Valkey91] {
         clients::linearizable(&oracle.start(&[]), OF_ORACLES, 1);
     }

@@ -371,7 +371,7 @@ const MANY_TOKENS: &str = r#"
 "#;
 
 #[test]
-fn as_written() {
+fn lists_answer_as_written() {
     let server = Server::start(&[]);
     for protocol in ["2", "3"] {
         afresh(&server, protocol, COMMON);

@@ -109,7 +109,7 @@ fn slow_start_of_ours(arguments: &[&str], dump: &[u8]) -> (Server, Client) {
 }
 
 #[test]
-fn who_comes_early_is_told_so() {
+fn a_client_that_comes_while_data_are_loaded_is_told_so() {
     // Redis looks at its clients after so many bytes that it has loaded.
     let theirs = Oracle::Redis82.start(&["--rdbcompression", "no"]);
     let mut client = theirs.client();

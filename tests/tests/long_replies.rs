@@ -133,7 +133,7 @@ fn long_replies_have_the_forms_of_resp3() {
 }
 
 #[test]
-fn who_does_not_read_costs_no_memory_and_is_told_one_moment() {
+fn a_client_that_does_not_read_costs_no_memory_and_is_told_one_moment() {
     let server = Server::start(&["--worker-threads", "1"]);
     let (mut slow, mut other) = (server.client(), server.client());
     let value = "x".repeat(600);

@@ -80,7 +80,7 @@ fn watchers_that_move_between_workers_miss_nothing() {
 }
 
 #[test]
-fn who_watches_no_more_gets_no_line_after_the_reply() {
+fn a_monitor_that_resets_gets_no_line_after_the_reply() {
     let server = Server::start(&["--worker-threads", "2"]);
     let mut watcher = server.client();
     let mut client = server.client();

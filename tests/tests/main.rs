@@ -172,6 +172,7 @@ mod protocol;
 mod pubsub;
 mod pubsub_delivery;
 mod pubsub_order;
+mod put_offs;
 mod quotas;
 mod read_phases;
 mod redis_tools;

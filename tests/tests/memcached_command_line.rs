@@ -128,7 +128,7 @@ fn root_gives_up_its_rights_for_those_of_the_user() {
 
 /// As in memcached, whatever the umask leaves.
 #[test]
-fn nobody_else_may_use_a_socket_of_which_nothing_is_said() {
+fn a_socket_without_a_configured_mode_is_for_its_user_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     for (program, first) in [(binary(), &["memcached"][..]), (recorded("memcached"), &[])] {
         let socket = folder.path().join("open.sock");

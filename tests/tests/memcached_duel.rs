@@ -26,17 +26,17 @@ const EPISODE: usize = 200;
 const TOLD: usize = 12;
 
 #[test]
-fn as_memcached_in_text() {
+fn random_text_requests_are_answered_as_by_memcached() {
     duel(text_request);
 }
 
 #[test]
-fn as_memcached_in_meta() {
+fn random_meta_requests_are_answered_as_by_memcached() {
     duel(meta_request);
 }
 
 #[test]
-fn as_memcached_in_binary() {
+fn random_binary_requests_are_answered_as_by_memcached() {
     duel(binary_request);
 }
 

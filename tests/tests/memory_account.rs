@@ -227,7 +227,7 @@ fn what_waits_to_be_freed_is_in_the_account_and_gone_before_a_write_is_refused()
 }
 
 #[test]
-fn nobody_is_refused_while_enough_waits_to_be_freed() {
+fn writes_are_not_refused_while_enough_waits_to_be_freed() {
     const KEYS: usize = 30_000;
     // However little time a command has to make room in: with 0 it frees one table.
     let none: &[&str] = &["FLUSHALL", "FLUSHALL ASYNC", "FLUSHDB"];
@@ -306,7 +306,7 @@ fn where_nothing_may_go_a_change_of_that_is_seen_at_once() {
 }
 
 #[test]
-fn nobody_spins_for_a_key_that_is_in_use() {
+fn eviction_does_not_spin_for_a_key_that_is_in_use() {
     let server = Server::start(&[
         "--maxmemory-policy",
         "volatile-lru",

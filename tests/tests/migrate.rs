@@ -366,7 +366,7 @@ fn rights_are_asked_for_the_keys_that_are_meant() {
 }
 
 #[test]
-fn it_is_refused_where_locks_would_be_held_and_on_replicas() {
+fn migrate_is_refused_where_locks_would_be_held_and_on_replicas() {
     let source = Server::start(&[]);
     let target = FakeTarget::of_lines(&[]);
     let script = r#"

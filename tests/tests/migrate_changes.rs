@@ -252,7 +252,7 @@ fn a_key_whose_time_is_over_meanwhile_is_no_obstacle() {
 }
 
 #[test]
-fn who_shuts_a_gate_meanwhile_sees_nothing_go() {
+fn keys_stay_where_a_gate_is_shut_while_the_target_is_waited_for() {
     let server = Server::start(&[]);
     let mut other = server.client();
     let begin = |key: &str, user: &str| {
@@ -341,7 +341,7 @@ fn a_key_that_is_held_goes_when_it_is_free() {
 }
 
 #[test]
-fn nobody_waits_for_a_target_that_hangs() {
+fn other_clients_do_not_wait_for_a_target_that_hangs() {
     let server = Server::start(&["--save", ""]);
     let target = FakeTarget::start(|_, request| match &*request[0] {
         b"RESTORE" => Said::Silence,

@@ -63,7 +63,7 @@ fn a_slow_command_leaves_the_worker_to_twenty_others() {
 }
 
 #[test]
-fn who_names_a_key_of_a_script_waits_and_nobody_else() {
+fn a_client_that_names_a_held_key_waits_and_no_other() {
     let server = one_worker();
     slow_pair(&server, "a", "b");
     let (mut slow, mut rival) = (server.client(), server.client());

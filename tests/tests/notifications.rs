@@ -142,17 +142,17 @@ fn is_excused(oracle: Oracle, command: &Command, reply: &Value, event: &Event) -
 }
 
 #[test]
-fn as_redis70() {
+fn events_are_those_of_redis70() {
     compare(Oracle::Redis70, "KEAmn");
 }
 
 #[test]
-fn as_redis82() {
+fn events_are_those_of_redis82() {
     compare(Oracle::Redis82, "KEAmnoc");
 }
 
 #[test]
-fn as_valkey91() {
+fn events_are_those_of_valkey91() {
     compare(Oracle::Valkey91, "KEAmn");
 }
 

@@ -213,7 +213,7 @@ enum Fate {
 /// The half that is done is followed by the other, which needs the session, even where no client
 /// listens any more.
 #[test]
-fn whatever_becomes_of_the_client_all_is_done() {
+fn an_exec_is_done_whole_whatever_becomes_of_its_client() {
     use Fate::{HangsUp, Killed, LosesItsUser, Moves, Stays, Unblocked};
     for workers in ["1", "3"] {
         let server = Server::start(&["--worker-threads", workers, "--busy-reply-threshold", "30"]);
@@ -328,5 +328,25 @@ fn the_end_of_the_process_shows_no_half() {
         let [x, y, z] = ["x", "y", "z"].map(|key| ask(&mut client, &format!("GET {key}")));
         assert_eq!(x == "(nil)", y == "(nil)", "{x} {y} {z}");
         assert!(z != "\"100\"" || x == "\"100\"", "{x} {y} {z}");
+    }
+}
+
+/// What a program needs of its session it takes along each time that it leaves its worker: field
+/// sets of HIMPORT are there behind any command that needs the session between two long scripts.
+#[test]
+fn an_exec_that_leaves_twice_has_what_its_session_has() {
+    const LONG: &str = "EVAL 'local x = 0 for i = 1, 2000000 do x = x + i end return 1' 0";
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    for between in ["CLIENT GETNAME", "CLIENT SETNAME x", "ACL WHOAMI", "HIMPORT PREPARE f a c"] {
+        client.call(&["FLUSHALL"]);
+        client.call(&words("HIMPORT PREPARE f a b"));
+        client.call(&["MULTI"]);
+        for line in [LONG, between, LONG, "HIMPORT SET h f 1 2", "SET s 1"] {
+            client.call(&words(line));
+        }
+        let reply = ask(&mut client, "EXEC");
+        assert!(!reply.contains("(error)"), "{between}: {reply}");
+        assert_eq!(ask(&mut client, "HGET h a"), "\"1\"", "{between}");
     }
 }

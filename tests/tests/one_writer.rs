@@ -79,7 +79,7 @@ fn what_is_written_from_some_time_on_is_refused_then() {
 }
 
 #[test]
-fn one_who_was_killed_and_a_copy_of_the_directory_are_in_nobodys_way() {
+fn a_killed_server_and_a_copy_of_its_directory_are_in_nobodys_way() {
     let arguments = ["--appendonly", "yes", "--appendfsync", "always", "--save", "3600 1"];
     let mut server = Server::start(&arguments);
     check(&mut server.client(), "> SET k v\nOK\n> SAVE\nOK");
@@ -92,7 +92,7 @@ fn one_who_was_killed_and_a_copy_of_the_directory_are_in_nobodys_way() {
 }
 
 #[test]
-fn nobody_mends_a_log_that_is_written() {
+fn a_log_that_a_server_writes_is_not_mended() {
     let server = Server::start(LOG);
     check(&mut server.client(), "> SET k v\nOK");
     let manifest = server.folder().join("appendonlydir/appendonly.aof.manifest");

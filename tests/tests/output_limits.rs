@@ -74,7 +74,7 @@ fn is_of_those_before(line: &[u8]) -> bool {
 
 /// A reply below the limit, one that nobody wants, and one that was taken back.
 #[test]
-fn who_is_owed_little_stays() {
+fn a_client_that_is_owed_little_stays() {
     let server = start();
     let mut client = server.client();
     let much = repeated(&["MGET"], "k", 100);
@@ -96,7 +96,7 @@ fn who_is_owed_little_stays() {
 
 /// A limit is that of what the client is, not of what it was as a batch or a transaction began.
 #[test]
-fn who_ceases_to_listen_has_the_limit_of_listeners_no_more() {
+fn a_client_that_ceases_to_listen_has_the_limit_of_listeners_no_more() {
     let limits = format!("pubsub {LIMIT} 0 0");
     for server in Oracle::Redis82.beside(&["--client-output-buffer-limit", &limits]) {
         let mut admin = server.client();
@@ -128,7 +128,7 @@ fn who_ceases_to_listen_has_the_limit_of_listeners_no_more() {
 
 /// What the client asks for itself has the limit of ordinary clients, which is none.
 #[test]
-fn who_tracks_has_the_limit_of_listeners_for_what_it_is_told() {
+fn a_tracking_client_has_the_limit_of_listeners_for_invalidations() {
     let limits = format!("pubsub {LIMIT} 0 0");
     let server = Server::start(&["--client-output-buffer-limit", &limits]);
     let mut admin = server.client();

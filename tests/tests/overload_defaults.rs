@@ -55,7 +55,7 @@ fn a_flood_from_the_network_leaves_its_operator_a_way_in() {
 }
 
 #[test]
-fn who_does_not_say_in_time_who_it_is_is_closed() {
+fn a_client_that_does_not_log_in_in_time_is_closed() {
     let own = ["--requirepass", "secret", "--unauthenticated-timeout", "1"];
     let server = Server::start(&own);
     let mut admin = server.client();
@@ -79,7 +79,7 @@ fn who_does_not_say_in_time_who_it_is_is_closed() {
 
 /// The time to log in counts from when a client began to have to.
 #[test]
-fn who_has_to_log_in_again_has_the_same_time_for_it() {
+fn a_client_that_has_to_log_in_again_has_the_same_time_for_it() {
     let server = Server::start(&["--requirepass", "secret", "--unauthenticated-timeout", "5"]);
     let (mut admin, mut pooled) = (server.client(), server.client());
     for client in [&mut admin, &mut pooled] {

@@ -154,7 +154,7 @@ fn a_script_that_is_undone_takes_nothing_back_of_those_before_it() {
 }
 
 #[test]
-fn who_waits_for_a_key_is_served_by_a_script_among_others() {
+fn a_waiter_is_served_by_a_script_among_others() {
     let server = Server::start(&[]);
     let (mut waiting, mut other) = (server.client(), server.client());
     waiting.send(&["BLPOP", "queue", "0"]);

@@ -107,7 +107,7 @@ fn what_is_queued_together_is_shown() {
 }
 
 #[test]
-fn who_waits_for_a_key_is_served_by_the_first_of_those_that_come_together() {
+fn a_waiter_is_served_by_the_first_push_of_those_that_come_together() {
     let server = Server::start(&[]);
     let (mut first, mut second) = (server.client(), server.client());
     first.send(&["BLPOP", "queue", "0"]);

@@ -324,7 +324,7 @@ fn the_refusal_says_what_is_allowed() {
 }
 
 #[test]
-fn who_wants_no_replies_still_gets_messages() {
+fn a_client_that_wants_no_replies_still_gets_messages() {
     everywhere(
         r#"
         > CLIENT REPLY OFF
@@ -463,7 +463,7 @@ fn subscribers_are_listed_and_killed_as_such() {
 }
 
 #[test]
-fn who_is_gone_has_left_its_channels() {
+fn a_client_that_is_gone_has_left_its_channels() {
     let server = Server::start(&["--worker-threads", "2"]);
     let mut client = server.client();
     for _ in 0..20 {

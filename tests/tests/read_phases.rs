@@ -158,7 +158,7 @@ fn a_slow_reader_keeps_nobody_from_the_world() {
 
 /// News of a change that comes before the reply would be forgotten for it.
 #[test]
-fn who_caches_what_it_reads_has_it_before_the_news() {
+fn a_caching_client_has_its_reply_before_the_news_of_a_change() {
     let server = start(&[]);
     let (mut slow, mut other) = (server.client3(), server.client());
     slow_pair(&mut other, "a", "b", 4_000);
@@ -174,7 +174,7 @@ fn who_caches_what_it_reads_has_it_before_the_news() {
 /// A client whose news come by another connection cannot tell which came first: its commands keep
 /// their locks, in every mode.
 #[test]
-fn who_hears_of_changes_keeps_its_locks() {
+fn a_client_with_redirected_invalidations_keeps_its_locks() {
     let server = start(&["--busy-reply-threshold", "1"]);
     let (mut news, mut other) = (server.client3(), server.client());
     slow_pair(&mut other, "a", "b", 2_000);
@@ -250,7 +250,7 @@ fn errors_and_absent_keys_are_told_from_there_as_well() {
 /// A value whose key goes while a read phase has a copy of it is garbage that waits: writes wait
 /// for it, and neither are they refused nor do other keys go in its place.
 #[test]
-fn nobody_pays_for_what_a_read_phase_holds() {
+fn writes_are_not_refused_nor_keys_evicted_for_what_a_read_phase_holds() {
     const MEGABYTE: usize = 1 << 20;
     for (policy, goes, evicted) in [
         ("noeviction", "DEL big", "0"),

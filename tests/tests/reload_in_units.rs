@@ -203,7 +203,7 @@ fn memory_and_log_agree_behind_a_load_within_a_unit() {
 
 /// Where somebody waits, a transaction keeps what it would need to undo its changes.
 #[test]
-fn who_waits_meanwhile_is_served_from_what_came_back() {
+fn a_waiter_is_served_from_what_a_reload_brought_back() {
     let settings = ["--save", "", "--enable-debug-command", "yes", "--worker-threads", "2"];
     for server in [Oracle::Redis82.start(&settings[..4]), Server::start(&settings)] {
         let mut client = server.client();

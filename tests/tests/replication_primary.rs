@@ -402,7 +402,7 @@ fn replconf_is_answered_as_the_real_server_does() {
 
 /// What is not answered leaves the client as it was.
 #[test]
-fn who_may_not_sync_is_told_and_goes_on() {
+fn a_client_that_may_not_sync_is_told_and_goes_on() {
     let primary = Server::start(PRIMARY);
     let mut client = primary.client();
     check(

@@ -30,7 +30,7 @@ fn ask(client: &mut Client, line: &str) -> String {
 
 /// Between the answer and the first look of the links' thread, too.
 #[test]
-fn who_was_told_that_it_is_a_replica_finds_it_read_only() {
+fn a_replica_is_read_only_once_replicaof_is_answered() {
     let server = Server::start(&["--save", ""]);
     let (mut client, mut other) = (server.client(), server.client());
     for _ in 0..50 {

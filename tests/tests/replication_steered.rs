@@ -41,7 +41,7 @@ fn a_user_that_is_deleted_takes_its_replicas_along() {
 }
 
 #[test]
-fn whoever_asks_to_go_on_behind_a_change_of_the_id_gets_all_data() {
+fn a_replica_that_asks_to_go_on_behind_a_change_of_the_id_gets_all_data() {
     for kind in [NodeKind::Apus, NodeKind::Genuine(Oracle::Redis82)] {
         let (top, replica) = (kind.start(&[]), NodeKind::Apus.start(&[]));
         follow(&replica, top.port());
@@ -103,7 +103,7 @@ fn load_slowly(top: &Server, below: &Server, micros: u32) {
 
 /// Both wait for the same moment: whichever is first, a part of the data is nothing to lead with.
 #[test]
-fn nobody_is_promoted_in_the_middle_of_a_load_that_it_waited_with() {
+fn a_replica_is_not_promoted_in_the_middle_of_a_load() {
     let top = NodeKind::Apus.start(&["--repl-backlog-size", "16384"]);
     check(&mut top.client(), "> SELECT 3\nOK\n> DEBUG POPULATE 1000\nOK");
     let settings =

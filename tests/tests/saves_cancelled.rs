@@ -52,7 +52,7 @@ fn a_flush_is_not_told_of_when_the_process_ends_before_the_file_has_followed() {
 }
 
 #[test]
-fn nobody_calls_off_the_save_of_a_flush() {
+fn the_save_of_a_flush_is_not_cancelled() {
     let server = with_file();
     let flusher = flush(&server);
     check(&mut server.client(), &format!("> BGSAVE CANCEL\n{NONE}\n"));

@@ -24,12 +24,12 @@ const SEED: u64 = 5;
 const TOLD: usize = 6;
 
 #[test]
-fn as_redis70() {
+fn random_programs_answer_as_on_redis70() {
     duel(Oracle::Redis70, [REDIS70, PROGRAMS_REDIS70]);
 }
 
 #[test]
-fn as_valkey91() {
+fn random_programs_answer_as_on_valkey91() {
     duel(Oracle::Valkey91, [VALKEY91, PROGRAMS_VALKEY91]);
 }
 

@@ -138,7 +138,7 @@ fn secrets_of_a_replica_are_shown_to_nobody() {
 
 /// H11: there is no debugger, and whose scripts were to run in one are refused.
 #[test]
-fn whoever_asked_for_a_debugger_changes_no_live_data() {
+fn a_client_that_asked_for_a_debugger_changes_no_live_data() {
     let server = Server::start(&[]);
     check(
         &mut server.client(),

@@ -109,13 +109,13 @@ fn r10_38_one_of_ours_and_two_of_redis_82() {
 }
 
 #[test]
-fn one_of_ours_and_two_of_valkey() {
+fn one_sentinel_of_ours_fails_over_with_two_of_valkey() {
     quorum_of([APUS, VALKEY91, VALKEY91]);
 }
 
 /// Ours leads where it is told to, and follows where theirs is.
 #[test]
-fn either_can_lead() {
+fn a_sentinel_of_either_kind_can_lead() {
     for leader in [APUS, REDIS70] {
         let mut world = World::start(1, &[]);
         let follower = if leader == APUS { REDIS70 } else { APUS };

@@ -66,7 +66,7 @@ fn told_by(program: SentinelProgram) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn they_are_told_what_a_real_sentinel_tells_them() {
+fn scripts_are_told_what_a_real_sentinel_tells_them() {
     let theirs = told_by(SentinelProgram::Stock(Oracle::Redis70));
     assert_eq!(told_by(SentinelProgram::Apus), theirs);
 }

@@ -19,7 +19,7 @@ fn run(program: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn it_needs_a_file_that_it_can_write() {
+fn a_sentinel_needs_a_file_that_it_can_write() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     std::fs::write(path("a-folder"), "").unwrap();

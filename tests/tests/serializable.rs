@@ -50,7 +50,7 @@ fn transactions_are_strictly_serializable() {
 }
 
 #[test]
-fn those_of_real_servers_are() {
+fn histories_of_real_servers_are_serializable() {
     for oracle in [Oracle::Redis70, Oracle::Valkey91] {
         assert_serializable(&oracle.start(&[]), OF_ORACLES, 1);
     }

@@ -194,7 +194,7 @@ fn what_is_sent_behind_a_request_that_waits_is_taken_too() {
 
 /// What is sent is executed though nothing more comes.
 #[test]
-fn who_ends_its_side_is_answered() {
+fn a_client_that_ends_its_side_is_answered() {
     use std::io::{Read, Write};
     let server = start(&[]);
     let value = "v".repeat(MEGABYTE);
@@ -260,7 +260,7 @@ fn what_waits_for_exec_counts_as_what_is_sent() {
 }
 
 #[test]
-fn who_hangs_up_with_requests_behind_takes_nothing() {
+fn a_waiter_that_hangs_up_with_requests_behind_takes_nothing() {
     let server = start(&[]);
     let mut admin = server.client();
     for behind in [1, 4096, 5000, 100_000, 3 * MEGABYTE] {
@@ -339,7 +339,7 @@ fn messages_that_cannot_be_passed_on_count_for_the_limit() {
 }
 
 #[test]
-fn who_reads_a_long_reply_is_not_idle() {
+fn a_client_that_reads_a_long_reply_is_not_idle() {
     let server = start(&[]);
     let value = "v".repeat(40 * MEGABYTE);
     let mut first = server.client();
@@ -362,7 +362,7 @@ fn workers(admin: &mut Client, count: usize) {
 
 /// The entries of another consumer become due while the key is locked and the worker retires.
 #[test]
-fn who_waits_for_a_time_moves_with_it() {
+fn a_session_that_waits_for_a_time_keeps_it_as_it_moves() {
     let server = start(&["--worker-threads", "4"]);
     let mut admin = server.client();
     check(
@@ -408,7 +408,7 @@ fn who_waits_for_a_time_moves_with_it() {
 
 /// A client that kills waits for a busy victim, and is answered though its own worker retires.
 #[test]
-fn who_kills_is_answered_at_its_new_worker() {
+fn a_client_that_kills_is_answered_at_its_new_worker() {
     let server = start(&["--worker-threads", "6"]);
     let mut admin = server.client();
     for _ in 0..20 {

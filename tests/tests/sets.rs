@@ -361,7 +361,7 @@ const RIVALS: &str = r#"
 "#;
 
 #[test]
-fn as_written() {
+fn sets_answer_as_written() {
     let server = Server::start(&[]);
     for protocol in ["2", "3"] {
         for script in [COMMON, &sets(protocol), NEWER, RIVALS] {

@@ -82,7 +82,7 @@ fn what_waits_for_a_slow_disk_evicts_nothing() {
 /// What is read of a write that is not safe, by whatever command, is told when it is; what has
 /// nothing to do with it is told at once.
 #[test]
-fn nobody_is_told_of_what_is_not_on_disk_yet() {
+fn a_write_that_is_not_on_disk_yet_is_told_to_nobody() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::write(folder.path().join("apus.conf"), "").expect("a folder");
     let row = row_of("sync a file");

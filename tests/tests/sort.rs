@@ -107,7 +107,7 @@ const COMMON: &str = r#"
 "#;
 
 #[test]
-fn as_written() {
+fn sort_answers_as_written() {
     let server = Server::start(&[]);
     for mut client in [server.client(), server.client3()] {
         client.call(&["FLUSHALL"]);

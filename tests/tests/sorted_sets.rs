@@ -396,7 +396,7 @@ const COUNTED: &str = r#"
 "#;
 
 #[test]
-fn as_written() {
+fn sorted_sets_answer_as_written() {
     let server = Server::start(&[]);
     for protocol in ["2", "3"] {
         afresh(&server, protocol, COMMON);

@@ -74,7 +74,7 @@ fn every_subcommand_shows_examples() {
 }
 
 #[test]
-fn who_mistypes_a_word_is_told_the_right_one() {
+fn a_mistyped_word_is_answered_with_the_right_one() {
     refuses(&["--maxmemroy", "1gb"], "wrong number of arguments; did you mean maxmemory?");
     refuses(&["bnech"], "did you mean: apus bench");
     refuses(&["sentinal"], "did you mean: apus sentinel");

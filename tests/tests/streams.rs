@@ -493,7 +493,7 @@ fn afresh(mut client: Client, script: &str) {
 }
 
 #[test]
-fn as_written() {
+fn streams_answer_as_written() {
     let server = Server::start(&[]);
     afresh(server.client(), RESP2);
     afresh(server.client3(), RESP3);

@@ -62,20 +62,20 @@ fn one_named_twice_is_read_twice(server: &Server) {
 }
 
 #[test]
-fn who_names_a_stream_twice_is_served_twice() {
+fn a_reader_that_names_a_stream_twice_is_served_twice() {
     one_named_twice_is_read_twice(&Server::start(&[]));
     one_named_twice_is_read_twice(&Oracle::redis82());
 }
 
 #[test]
-fn who_waits_is_served_or_told_that_the_group_is_gone() {
+fn a_reader_that_waits_is_served_or_told_that_the_group_is_gone() {
     readers_are_served(&Server::start(&[]));
 }
 
 /// The page of xreadgroup: with BLOCK and CLAIM, a client that waits is also served what becomes
 /// idle for long enough meanwhile, though nobody changes anything.
 #[test]
-fn who_waits_to_claim_is_served_what_has_become_idle() {
+fn a_reader_that_waits_to_claim_is_served_what_has_become_idle() {
     let server = Server::start(&[]);
     let mut client = server.client();
     for key in ["s", "t"] {

@@ -455,7 +455,7 @@ const FLOATS3: &str = r#"
 "#;
 
 #[test]
-fn as_written() {
+fn strings_answer_as_written() {
     let server = Server::start(&[]);
     for script in [COMMON, INDEXES, VALKEY, FLOATS] {
         afresh(&server, "2", script);

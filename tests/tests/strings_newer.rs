@@ -279,7 +279,7 @@ const OTHERS: &str = r#"
 "#;
 
 #[test]
-fn as_the_pages_say() {
+fn newer_string_commands_answer_as_their_pages_say() {
     let server = Server::start(&[]);
     for protocol in ["2", "3"] {
         afresh(&server, protocol, NEWER);

@@ -168,7 +168,7 @@ const COPIES: &str = r#"
 "#;
 
 #[test]
-fn who_read_a_key_is_told_once_when_it_changes() {
+fn a_client_that_read_a_key_is_told_once_when_it_changes() {
     everywhere(COPIES);
 }
 
@@ -387,7 +387,7 @@ const WAITING: &str = r#"
 "#;
 
 #[test]
-fn who_waits_or_wants_no_replies_is_told() {
+fn a_tracking_client_that_waits_or_wants_no_replies_is_told() {
     everywhere(WAITING);
 }
 
@@ -413,7 +413,7 @@ fn swapped_databases_make_all_copies_old() {
 }
 
 #[test]
-fn nothing_is_told_in_the_middle_of_a_reply() {
+fn invalidations_do_not_come_in_the_middle_of_a_reply() {
     const MEMBERS: usize = 300_000;
     let server = Server::start(&[]);
     let (mut writer, mut reader) = (server.client(), server.client3());

@@ -62,7 +62,7 @@ const PREFIXES: &str = r#"
 "#;
 
 #[test]
-fn who_names_prefixes_is_told_of_all_their_keys() {
+fn a_client_that_names_prefixes_is_told_of_all_their_keys() {
     everywhere(PREFIXES);
 }
 

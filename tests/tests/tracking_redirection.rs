@@ -53,7 +53,7 @@ fn another_client_may_be_told_instead() {
 }
 
 #[test]
-fn who_was_redirected_to_nobody_is_told_so() {
+fn a_client_redirected_to_one_that_is_gone_is_told_so() {
     for server in [Server::start(&[]), Oracle::redis70(), Oracle::redis82(), Oracle::valkey91()] {
         for protocol in ["2", "3"] {
             let (mut writer, mut target) = (server.client(), server.client());

@@ -249,7 +249,7 @@ fn a_transaction_may_change_its_database() {
 }
 
 #[test]
-fn nothing_waits_within() {
+fn blocking_commands_do_not_wait_within_exec() {
     everywhere(
         r#"
         > RPUSH l x
@@ -294,7 +294,7 @@ fn nothing_waits_within() {
 
 /// In RESP2 there are two nulls.
 #[test]
-fn who_does_not_wait_for_an_element_gets_another_null() {
+fn blocking_commands_within_exec_reply_the_null_of_their_kind() {
     for server in servers() {
         let mut client = server.client();
         check(&mut client, "> MULTI\nOK\n> BLPOP l 0\nQUEUED\n> BLMOVE l o LEFT RIGHT 0\nQUEUED");
@@ -305,7 +305,7 @@ fn who_does_not_wait_for_an_element_gets_another_null() {
 }
 
 #[test]
-fn who_waits_is_served_after_the_whole() {
+fn a_waiter_is_served_after_the_whole_transaction() {
     for server in servers() {
         play(
             &server,

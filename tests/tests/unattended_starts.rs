@@ -273,12 +273,12 @@ fn try_all(original: &tempfile::TempDir, profile: Profile, subjects: &[Subject])
 }
 
 #[test]
-fn without_a_log_it_serves_or_says_why_not() {
+fn a_server_without_a_log_serves_or_says_why_not() {
     try_all(&left_behind(false), Profile::Server, &[CONFIGURATION, USERS, SNAPSHOT]);
 }
 
 #[test]
-fn with_a_log_it_serves_or_says_why_not() {
+fn a_server_with_a_log_serves_or_says_why_not() {
     try_all(
         &left_behind(true),
         Profile::Server,
@@ -323,7 +323,7 @@ fn a_node_of_a_cluster_serves_or_says_why_not() {
 
 /// Certificates, their keys and authorities are files that others bring, and at any time.
 #[test]
-fn with_certificates_it_serves_or_says_why_not() {
+fn a_server_with_certificates_serves_or_says_why_not() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new();
     let own = authority.issue("localhost", None);

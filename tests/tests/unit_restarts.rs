@@ -145,7 +145,7 @@ fn the_database_of_each_command_is_what_select_says() {
 }
 
 #[test]
-fn who_tracks_is_told_of_what_was_read_before() {
+fn a_tracking_client_is_told_of_what_a_unit_read_before_it_began_again() {
     beside_redis(
         "
         other> SET s abc
@@ -271,7 +271,7 @@ fn exec_that_was_queued_before_a_reload_does_not_run_into_its_load() {
 /// A client that is served makes the transaction widen, behind what ended another wait, or its
 /// session.
 #[test]
-fn who_is_unblocked_or_killed_is_so_once() {
+fn a_client_that_is_unblocked_or_killed_is_so_once() {
     for server in [Oracle::Redis82.start(&[]), Server::start(&["--worker-threads", "2"])] {
         for end in ["UNBLOCK", "KILL"] {
             let (mut client, mut waiter, mut other) =
@@ -354,7 +354,7 @@ fn asked() -> (Option<usize>, u64) {
 const CAUSES: [&str; 4] = ["WIDEN", "HEAVY", "GIVE-UP", "SERVICE"];
 
 #[test]
-fn nobody_can_tell_that_a_unit_was_begun_again() {
+fn a_unit_that_was_begun_again_cannot_be_told_from_one_that_was_not() {
     let (asked, seed) = asked();
     let (mut plain, mut drilled) = (Stage::new("no"), Stage::new("no"));
     let mut draw = Draw(Random::from_seed(seed));

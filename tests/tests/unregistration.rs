@@ -56,7 +56,7 @@ impl<'a> Holder<'a> {
 }
 
 #[test]
-fn who_goes_while_the_request_runs_elsewhere_stands_nowhere() {
+fn a_client_that_goes_while_its_request_runs_elsewhere_stands_nowhere() {
     let server = Server::start(&["--worker-threads", "2"]);
     let mut observer = server.client();
     for is_killed in [false, true] {
@@ -117,7 +117,7 @@ fn whatever_clients_left_at_a_held_key_others_are_told_busy_and_directives_chang
 }
 
 #[test]
-fn who_is_done_with_many_keys_leaves_them_all() {
+fn a_client_that_is_done_with_many_keys_leaves_them_all() {
     let server = Server::start(&["--worker-threads", "2"]);
     let (mut observer, mut client, mut pusher) =
         (server.client(), server.client(), server.client());

@@ -327,7 +327,7 @@ fn blocked(root: &mut Client) -> bool {
 
 /// H83: Redis says so only when the key is ready; here a client that waits is told at once.
 #[test]
-fn who_waits_for_what_is_taken_away_waits_no_longer() {
+fn a_client_whose_rights_to_its_wait_are_withdrawn_waits_no_longer() {
     let server = Server::start(&[]);
     let mut root = server.client();
     check(&mut root, "> ACL SETUSER bob on >secret ~* +@all\nOK");
@@ -367,7 +367,7 @@ fn what_is_taken_away_before_a_wait_begins_is_not_waited_for() {
 
 /// H83: rights are taken back of a client that listens.
 #[test]
-fn who_listens_to_what_is_taken_away_is_closed() {
+fn a_subscriber_of_a_channel_that_is_withdrawn_is_closed() {
     for server in servers("~* &* +@all") {
         let mut root = server.client();
         check(&mut root, "> ACL SETUSER bob resetchannels &ch:* &pattern*\nOK");

@@ -315,7 +315,7 @@ fn a_served_client_changes_what_is_watched() {
 }
 
 #[test]
-fn one_may_abort_oneself() {
+fn a_client_may_abort_its_own_transaction() {
     for server in servers() {
         play(
             &server,

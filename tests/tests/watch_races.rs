@@ -139,7 +139,7 @@ fn no_service_is_missed_in_a_race() {
 /// A client that does not watch sees that another client was there; else these races would prove
 /// nothing.
 #[test]
-fn who_does_not_watch_misses_changes() {
+fn a_client_that_does_not_watch_misses_changes() {
     let server = Oracle::redis70();
     let change = |client: &mut Client, number: usize| {
         say(client, &format!("SET k {number}"));

@@ -196,7 +196,7 @@ fn counts(client: &mut Client) -> [usize; 3] {
 }
 
 #[test]
-fn who_hangs_up_in_the_middle_leaves_nothing() {
+fn a_client_that_hangs_up_in_the_middle_leaves_nothing() {
     let server = start();
     let mut other = server.client();
     for command in ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "WATCH"] {

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_ten_newest_are_shared_and_the_oldest_go() {
+    fn only_the_ten_newest_entries_are_shared_and_the_oldest_go() {
         let log = Log::default();
         (0..14).for_each(|at| deny(&log, &format!("x{at}"), at));
         for again in ["x0", "x13", "x5"] {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn of_thousands_few_are_looked_at() {
+    fn few_of_thousands_of_patterns_are_looked_at() {
         let mut patterns = Patterns::default();
         for number in 0..5000 {
             patterns.push(format!("tenant{number}:*").as_bytes(), ());

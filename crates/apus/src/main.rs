@@ -17,11 +17,14 @@ use base::suggestion::nearest;
 use persist::check;
 use persist::storage::Disk;
 
+#[cfg(system_allocator)]
+use mimalloc as _;
+
 #[cfg(not(system_allocator))]
 #[global_allocator]
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
-/// The allocator that sanitizers look into.
+/// The allocator that sanitizers look into. What asks the other one to purge is linked, and idle.
 #[cfg(system_allocator)]
 #[global_allocator]
 static ALLOCATOR: server::Counted<std::alloc::System> = server::Counted(std::alloc::System);

@@ -51,7 +51,7 @@ mod tests {
     use super::CpuTime;
 
     #[test]
-    fn who_works_takes_time_and_a_thread_no_more_than_its_process() {
+    fn work_takes_processor_time_and_a_thread_no_more_than_its_process() {
         let before = CpuTime::of_this_thread();
         while CpuTime::of_this_thread().user <= before.user {
             black_box((0..100_000).fold(1_u64, |sum, number| black_box(sum ^ number)));

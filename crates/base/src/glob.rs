@@ -209,7 +209,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn table() {
+    fn patterns_match_what_the_table_says() {
         for (pattern, text, expected) in [
             ("", "", true),
             ("", "a", false),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn case() {
+    fn letters_match_in_either_case_where_that_is_asked_for() {
         assert!(matches(b"HeL[L]o", b"hello", true));
         assert!(!matches(b"HeLLo", b"hello", false));
         assert!(matches(b"[A-C]", b"b", true));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn literals() {
+    fn literal_patterns_and_prefixes_are_known() {
         assert!(is_literal(b"user:1"));
         assert!(!is_literal(b"user:?"));
         assert_eq!(literal_prefix(b"user:[0-9]*"), b"user:");

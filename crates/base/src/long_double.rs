@@ -252,7 +252,7 @@ mod tests {
 
     /// Checked against INCRBYFLOAT of Redis 7.0 and 8.2 on x86-64.
     #[test]
-    fn sums() {
+    fn sums_are_those_of_incrbyfloat() {
         for (left, right, expected) in [
             ("10.5", "0.1", "10.6"),
             ("5.0e3", "2.0e2", "5200"),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn order() {
+    fn numbers_compare_in_rising_order() {
         let rising = ["-inf", "-1e30", "-2", "-1e-4940", "0", "1e-4940", "1", "1.5", "2", "inf"];
         for (index, left) in rising.iter().enumerate() {
             for (other, right) in rising.iter().enumerate() {

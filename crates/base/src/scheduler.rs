@@ -33,7 +33,7 @@ mod tests {
     use super::{interrupt_others, interrupts_others, ran_us};
 
     #[test]
-    fn who_works_has_run_and_who_sleeps_has_not() {
+    fn a_thread_that_works_has_run_and_one_that_sleeps_has_not() {
         let begun = ran_us();
         let mut sum = 0_u64;
         while ran_us() < begun + 1000 {

@@ -60,7 +60,7 @@ mod tests {
     use super::Needle;
 
     #[test]
-    fn found_or_not() {
+    fn a_needle_is_found_where_the_table_says() {
         let table = [
             ("", "", false, true),
             ("", "abc", false, true),
@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn windows_agree(needle in vec(0..2_u8, 1..6), text in vec(0..2_u8, 0..40)) {
+        fn a_needle_is_found_where_a_window_equals_it(needle in vec(0..2_u8, 1..6), text in vec(0..2_u8, 0..40)) {
             let expected = text.windows(needle.len()).any(|window| window == needle);
             prop_assert_eq!(Needle::new(&needle, false).is_in(&text), expected);
         }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moves_the_system_clock_moves_the_wall_clock_alone() {
+    fn a_change_of_the_system_clock_moves_the_wall_clock_alone() {
         let clock = Clock::system();
         let (before, copy) = (clock.monotonic_us(), clock.clone());
         clock.advance(-100 * 365 * 86_400_000);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_tells_the_same_time() {
+    fn a_counting_clock_tells_the_same_time() {
         let clock = Clock::counting();
         let moment = clock.moment();
         // Twice as long as it takes to learn how fast the counter is.

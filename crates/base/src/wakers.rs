@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_came_in_a_storm_and_are_over_go_when_it_is_past() {
+    fn wakers_that_came_in_a_storm_and_are_over_go_when_it_is_past() {
         let mut wakers = Wakers::default();
         for look in 0..40 {
             let coming = if look < 10 { 5000 } else { 0 };

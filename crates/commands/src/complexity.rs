@@ -130,7 +130,7 @@ fn a_few_members_that_are_over_are_found_without_a_walk() {
 }
 
 #[test]
-fn as_many_as_there_are_cost_one_walk_of_a_small_container() {
+fn as_many_members_as_there_are_cost_one_walk_of_a_small_container() {
     let requests = "
         HRANDFIELD h {n} WITHVALUES; HRANDFIELD h -{n}; HGETALL h; SRANDMEMBER s {n};
         SRANDMEMBER s -{n}; SPOP s 7; ZRANDMEMBER z {n}; ZRANDMEMBER z -{n};

@@ -72,7 +72,7 @@ fn commands_with_keys_read_or_write_them() {
 }
 
 #[test]
-fn everything_is_documented() {
+fn each_declaration_documents_its_command() {
     for (name, Spec { since, summary, complexity, syntax, tips, history, deprecated, .. }) in
         all().iter().map(|(name, it)| (name, &it.spec))
     {

@@ -182,7 +182,7 @@ impl Session {
         let command = find(args)?;
         let mut acquisition = self.plan(command, args);
         let mark = reply.mark();
-        let (mut heavy, mut round) = (false, 0);
+        let (mut heavy, mut widenings) = (false, 0);
         loop {
             assert!(acquisition.poll(Waker::noop()).is_ready(), "nobody else holds locks");
             let mut tx = Tx::begin(acquisition, self.options(command.spec.plan, heavy));
@@ -190,7 +190,7 @@ impl Session {
             match outcome {
                 Err(Refusal::Widen) => {
                     assert!(reaches_beyond(command), "{args:?}: it uses keys it does not declare");
-                    acquisition = tx.widen(round);
+                    acquisition = tx.widen(widenings);
                 }
                 Err(Refusal::Heavy) => {
                     assert!(!heavy, "heavy work is refused once");
@@ -206,7 +206,7 @@ impl Session {
                 }
             }
             reply.rollback(mark);
-            round += 1;
+            widenings += 1;
         }
     }
 

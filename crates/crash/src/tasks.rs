@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_is_one_of_them() {
+    fn this_thread_is_one_of_the_tasks() {
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         assert!(all().iter().any(|task| task.id == own && task.state == "running"));
     }

@@ -69,7 +69,7 @@ mod tests {
     use crate::testing::durability;
 
     #[test]
-    fn who_waits_long_in_the_mean_rests_from_courtesy() {
+    fn a_log_thread_that_waits_long_in_the_mean_rests_from_courtesy() {
         let mut own = LogScheduling::default();
         let mut waits = RunDelay { waited_ns: 9_000_000, turns: 3 };
         let mut look = |is_shown, now_us, waited_ns, turns| {

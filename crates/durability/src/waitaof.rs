@@ -2,7 +2,7 @@
 //!
 //! Invariant: a copy counts only while there is a base that it stands behind.
 
-use engine::session::Copies;
+use engine::session::AckRequirement;
 use keyspace::{Lsn, Refusal};
 use proto::Reply;
 
@@ -14,11 +14,11 @@ pub const NO_FILE: Refusal =
 
 /// Says how many copies there are of what was written up to `lsn`. WAITAOF tells of the file here,
 /// whether or not it was asked for, and of replicas, WAIT of replicas.
-pub fn reply_copies(server: &Durability, lsn: Lsn, awaited: Copies, reply: &mut Reply<'_>) {
+pub fn reply_copies(server: &Durability, lsn: Lsn, awaited: AckRequirement, reply: &mut Reply<'_>) {
     let acks = &server.journal.replica_acks;
     match awaited {
-        Copies::Applied { .. } => reply.integer(acks.applied(lsn) as i64),
-        Copies::Synced { .. } => {
+        AckRequirement::Applied { .. } => reply.integer(acks.applied(lsn) as i64),
+        AckRequirement::Synced { .. } => {
             reply.array(2);
             reply.integer(i64::from(is_in_file(server, lsn)));
             reply.integer(acks.synced(lsn) as i64);
@@ -27,11 +27,11 @@ pub fn reply_copies(server: &Durability, lsn: Lsn, awaited: Copies, reply: &mut 
 }
 
 /// Whether as many replicas have it as are wanted.
-pub fn is_on_replicas(server: &Durability, lsn: Lsn, awaited: Copies) -> bool {
+pub fn is_on_replicas(server: &Durability, lsn: Lsn, awaited: AckRequirement) -> bool {
     let acks = &server.journal.replica_acks;
     match awaited {
-        Copies::Applied { replicas } => acks.applied(lsn) >= replicas,
-        Copies::Synced { replicas, .. } => replicas == 0 || acks.synced(lsn) >= replicas,
+        AckRequirement::Applied { replicas } => acks.applied(lsn) >= replicas,
+        AckRequirement::Synced { replicas, .. } => replicas == 0 || acks.synced(lsn) >= replicas,
     }
 }
 

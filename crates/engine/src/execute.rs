@@ -30,7 +30,7 @@ use crate::session::{
 };
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
-use crate::transaction::control_plane::{Asker, ControlRequest, Next};
+use crate::transaction::control_plane::{CallingSession, ControlRequest, Next};
 use crate::transaction::engine::Engine;
 
 mod foreign;
@@ -203,7 +203,7 @@ impl CommandExecution<'_> {
             return step;
         }
         let mut located = LocatedKeys::default();
-        let (mut acquisition, round) = match grant {
+        let (mut acquisition, attempt) = match grant {
             Some(granted) => {
                 if !self.several.is_empty() {
                     located = self.located().1;
@@ -217,7 +217,7 @@ impl CommandExecution<'_> {
             }
         };
         if !is_granted && !self.acquire(&mut acquisition) {
-            return self.park(acquisition, round);
+            return self.park(acquisition, attempt);
         }
         let mut tx = self.begin(acquisition, self.may_be_undone());
         if let Some(keys) = self.open_keys()
@@ -243,7 +243,7 @@ impl CommandExecution<'_> {
             || self.import.as_ref().is_some_and(|import| import.is_long)
             || (failpoint::are_reads_apart() && computes_apart(entry.spec.flags))
         {
-            return self.hand_over(tx, work, round, true);
+            return self.hand_over(tx, work, attempt, true);
         }
         match work.run(&mut tx, self.args, self.out, &self.lane.wakes) {
             HandlerOutcome::Replied(seen) => {
@@ -255,9 +255,11 @@ impl CommandExecution<'_> {
                 self.note_failure();
                 Step::Done
             }
-            HandlerOutcome::Heavy => self.hand_over(tx, work, round, false),
+            HandlerOutcome::Heavy => self.hand_over(tx, work, attempt, false),
             HandlerOutcome::Wait(wait) => self.block(&mut tx, work, *wait),
-            HandlerOutcome::Widen => locks::park_wider(self.lane, tx.widen(round.number), &round),
+            HandlerOutcome::Widen => {
+                locks::park_wider(self.lane, tx.widen(attempt.widenings), &attempt)
+            }
         }
     }
 
@@ -372,8 +374,8 @@ impl CommandExecution<'_> {
 
     /// Leaves the request until its locks are there.
     #[cold]
-    fn park(&self, acquisition: Acquisition, round: RequestAttempt) -> Step {
-        locks::park(self.lane, acquisition, round)
+    fn park(&self, acquisition: Acquisition, attempt: RequestAttempt) -> Step {
+        locks::park(self.lane, acquisition, attempt)
     }
 
     /// What is to be locked, and the keys as they were located for that, if they are several: their
@@ -418,7 +420,7 @@ impl CommandExecution<'_> {
     fn run_control(&mut self) -> Step {
         let Self { engine, lane, entry, args, .. } = *self;
         let mut reply = Reply::new(self.out, self.session.resp);
-        let asker = Some(Asker { lane, session: &mut *self.session });
+        let asker = Some(CallingSession { lane, session: &mut *self.session });
         let request = ControlRequest { entry, asker, unit: None };
         let next = failpoint::beside(entry.spec.role, || engine.control(request, args, &mut reply));
         self.finish_control(next)

@@ -120,7 +120,7 @@ impl Shared {
     pub fn sweep_waiting(&self) {
         self.journal.sweep();
         self.gates.sweep();
-        self.memory.budget.gate.sweep();
+        self.memory.budget.backpressure.sweep();
     }
 
     /// The database that SELECT names.
@@ -258,7 +258,7 @@ impl Shared {
         entry: &CommandEntry,
         args: Args<'_>,
     ) {
-        if self.pushes.monitors.any() && monitor::feeds_itself(entry) {
+        if self.pushes.monitors.any() && monitor::reports_itself(entry) {
             let now_us = self.keyspace.clock().now_us();
             self.feed_monitors_of(wakes, client, (now_us, database), entry, args);
         }

@@ -8,7 +8,7 @@
 //! it came, up to 7, in the lower 3.
 //! Source: the Redis documentation's page on key eviction.
 //!
-//! Each reading goes round some day: every stamp is looked at before (`renewed`) and replaced by
+//! Each reading wraps some day: every stamp is looked at before (`renewed`) and replaced by
 //! one that lasts longer.
 //!
 //! Invariant: which reading holds is a setting of the whole keyspace; a wrong reading gives a wrong
@@ -26,11 +26,11 @@ use crate::keyspace::{Keyspace, Settings};
 /// What a new key's frequency counter starts with, so that it is not evicted at once.
 const INITIAL_FREQUENCY: u32 = 5;
 
-const SECONDS: Dial = Dial { mask: 0xff_ffff, ahead: 86_400 };
-const MINUTES: Dial = Dial { mask: 0xffff, ahead: 0x4000 };
+const SECONDS: StampFormat = StampFormat { mask: 0xff_ffff, ahead: 86_400 };
+const MINUTES: StampFormat = StampFormat { mask: 0xffff, ahead: 0x4000 };
 
 /// How worth is stored: units of 128 ms, or coarse ones of 1,024 of them, above; uses below.
-const UNITS: Dial = Dial { mask: 0xf_ffff, ahead: 0x4_0000 };
+const UNITS: StampFormat = StampFormat { mask: 0xf_ffff, ahead: 0x4_0000 };
 const UNIT_SHIFT: u32 = 7;
 const COARSE_SHIFT: u32 = 17;
 const UNITS_SHIFT: u32 = 4;
@@ -49,7 +49,7 @@ const DECAYED_AFTER: u32 = 24 * 60;
 
 /// Stamps of one width.
 #[derive(Clone, Copy)]
-struct Dial {
+struct StampFormat {
     mask: u32,
     /// Stamps by so much ahead of the clock are of now: the clock was set back.
     ahead: u32,
@@ -64,7 +64,7 @@ pub struct ClockJump {
     pub after: UnixMillis,
 }
 
-impl Dial {
+impl StampFormat {
     /// The stamp of a time.
     #[inline]
     fn stamp(self, time: i64) -> u32 {
@@ -78,17 +78,17 @@ impl Dial {
         if age > self.mask - self.ahead { 0 } else { age }
     }
 
-    /// As `age`, where the clock jumped and may have gone round: what came before the jump is at
+    /// As `age`, where the clock jumped and may have wrapped: what came before the jump is at
     /// least as old as that. `unit` is a stamp's, in milliseconds.
     fn age_over(self, now: UnixMillis, stamp: u32, unit: i64, clock_jump: ClockJump) -> u64 {
-        let (round, age) = (u64::from(self.mask) + 1, self.stamp(now / unit).wrapping_sub(stamp));
+        let (wrap, age) = (u64::from(self.mask) + 1, self.stamp(now / unit).wrapping_sub(stamp));
         let age = u64::from(age & self.mask);
         let units = |since: UnixMillis| (now.saturating_sub(since).max(0) / unit) as u64;
         let (since_jump, at_least) = (units(clock_jump.after) + 1, units(clock_jump.before));
         if age <= since_jump || age >= at_least {
             return age;
         }
-        age + (at_least - age).div_ceil(round) * round
+        age + (at_least - age).div_ceil(wrap) * wrap
     }
 }
 
@@ -225,11 +225,11 @@ impl AccessClock {
         (uses_left(clock & USES_MASK, age_ms, self.use_lasts_ms), age_ms)
     }
 
-    /// What a stamp is to be replaced by, so that it does not go round before it is looked at
+    /// What a stamp is to be replaced by, so that it does not wrap before it is looked at
     /// again, a day from now at most: `None` if it lasts. The clock may have jumped since it was
     /// looked at before.
     pub(crate) fn renewed(&self, clock: u32, clock_jump: Option<ClockJump>) -> Option<u32> {
-        let age = |dial: Dial, stamp: u32, unit: i64| match clock_jump {
+        let age = |dial: StampFormat, stamp: u32, unit: i64| match clock_jump {
             Some(clock_jump) => dial.age_over(self.now, stamp, unit, clock_jump),
             None => u64::from(dial.age(self.now / unit, stamp)),
         };

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use crate::keyspace::Keyspace;
 use crate::local_deadlines::LocalDeadlines;
 use crate::lock::partition::Lsn;
-use crate::patience::{Obstacle, WaitsOn};
+use crate::patience::{WaitReason, WaitsOn};
 
 /// The answers' sources, each named once.
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl Keyspace {
     /// Says how long threads wait for what others hold while a client waits for them; called once.
     pub fn set_patience(
         &self,
-        waits_on: impl Fn(Obstacle<'_>, i64) -> bool + Send + Sync + 'static,
+        waits_on: impl Fn(WaitReason<'_>, i64) -> bool + Send + Sync + 'static,
     ) {
         let first = self.hooks().waits_on.set(Box::new(waits_on)).is_ok();
         assert!(first, "one process has one kind of patience");

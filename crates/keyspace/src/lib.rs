@@ -60,7 +60,7 @@ pub use lock::acquisition::{Acquisition, LockScope, PartitionSet};
 pub use lock::held_locks::HeldLocks;
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use options::Options;
-pub use patience::{Obstacle, Patience};
+pub use patience::{Patience, WaitReason};
 pub use prefix_index::PrefixNumber;
 pub use refusal::{BUSY, EmptyReply, Refusal, Wait};
 pub use sizes::Sizes;
@@ -80,7 +80,7 @@ pub use world::{HEAVY_TRANSACTIONS, HeavyPass, LANES};
 pub const WORKER_BUDGET_NS: u64 = 200_000;
 
 /// After this many rounds of widening a transaction takes the world.
-pub const WIDENING_ROUNDS: u32 = 3;
+pub const WIDENINGS_MAX: u32 = 3;
 
 #[cfg(test)]
 #[cfg(feature = "shuttle")]

@@ -7,7 +7,7 @@ use crate::lock::partition::PartitionIndex;
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obstacle<'a> {
+pub enum WaitReason<'a> {
     /// The world, or leave for heavy work while somebody else wants the world.
     World,
     /// Any of these, held by others.
@@ -16,7 +16,7 @@ pub enum Obstacle<'a> {
 
 /// Whether to wait on for something that has been waited for since a time on the monotonic clock in
 /// microseconds.
-pub(crate) type WaitsOn = dyn Fn(Obstacle<'_>, i64) -> bool + Send + Sync;
+pub(crate) type WaitsOn = dyn Fn(WaitReason<'_>, i64) -> bool + Send + Sync;
 
 /// The patience of one wait, which begins with the first look at it.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub struct Patience {
 
 impl Patience {
     /// Whether the patience lasts; for ever where the keyspace was told nothing of it.
-    pub fn lasts(&mut self, keyspace: &Keyspace, obstacle: Obstacle<'_>) -> bool {
+    pub fn lasts(&mut self, keyspace: &Keyspace, obstacle: WaitReason<'_>) -> bool {
         let began_us = *self.began_us.get_or_insert_with(|| keyspace.clock().monotonic_us());
         keyspace.waits_on().is_none_or(|waits_on| waits_on(obstacle, began_us))
     }

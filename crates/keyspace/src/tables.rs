@@ -12,11 +12,11 @@ use crate::entry::EntryTable;
 pub(crate) struct Tables {
     /// Of database 0.
     first: EntryTable,
-    others: Option<Box<Others>>,
+    others: Option<Box<OtherDatabases>>,
 }
 
 /// Databases in rising order; most partitions that have one have no second.
-type Others = SmallVec<[(u32, EntryTable); 1]>;
+type OtherDatabases = SmallVec<[(u32, EntryTable); 1]>;
 
 impl Tables {
     pub(crate) const fn new() -> Self {
@@ -95,7 +95,7 @@ impl Tables {
 
     /// How many tables there are.
     pub(crate) fn count(&self) -> usize {
-        1 + self.others.as_deref().map_or(0, Others::len)
+        1 + self.others.as_deref().map_or(0, OtherDatabases::len)
     }
 
     /// The table with this number among them, and its database.
@@ -125,6 +125,6 @@ impl Tables {
     }
 }
 
-fn place(others: &Others, database: usize) -> Result<usize, usize> {
+fn place(others: &OtherDatabases, database: usize) -> Result<usize, usize> {
     others.binary_search_by_key(&(database as u32), |(other, _)| *other)
 }

@@ -83,7 +83,7 @@ impl Stage {
     fn acquire(&self, lane: usize, partitions: &[PartitionIndex]) -> Acquisition {
         let acquisition = self.await_locks(lane, self.plan(partitions));
         let limit = usize::from(Acquisition::PATIENCE) + partitions.len();
-        assert!(usize::from(acquisition.rounds()) <= limit, "nobody is beaten for ever");
+        assert!(usize::from(acquisition.times_queued()) <= limit, "nobody is beaten for ever");
         acquisition
     }
 
@@ -300,7 +300,7 @@ fn withdrawn_heavy_work_keeps_nobody_waiting() {
 /// Some hold locks for long, one wants all of them: no task waits in vain, and a task that waits
 /// for one that is held for long holds no other.
 #[test]
-fn who_is_kept_from_its_locks_for_long_is_next() {
+fn a_task_that_is_kept_from_its_locks_for_long_is_next() {
     explore(|| {
         let stage = Stage::new();
         tasks!(stage;

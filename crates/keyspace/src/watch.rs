@@ -33,10 +33,10 @@ pub struct ChangeInterest {
 
 /// The watched keys of a partition, by logical database and name; the watches of a key by address.
 #[derive(Default)]
-pub(crate) struct WatchedKeys(HashMap<NamedKey, Vec<Entered>>);
+pub(crate) struct WatchedKeys(HashMap<NamedKey, Vec<KeyWatch>>);
 
 /// A watch at one of its keys.
-struct Entered {
+struct KeyWatch {
     watch: Arc<Watch>,
     /// Whether the key's time was over by then: that it goes is no change.
     was_over: bool,
@@ -122,7 +122,7 @@ impl WatchedKeys {
         let watches = self.0.entry((database, key.into())).or_default();
         let is_new = watches.is_empty();
         if let Err(place) = place_of(watches, watch) {
-            watches.insert(place, Entered { watch: Arc::clone(watch), was_over });
+            watches.insert(place, KeyWatch { watch: Arc::clone(watch), was_over });
         }
         is_new
     }
@@ -146,7 +146,7 @@ impl WatchedKeys {
     /// clients that found it there.
     pub(crate) fn break_up(&self, database: usize, key: &[u8], is_absent: impl Fn() -> bool) {
         let watches = self.0.get(&(database, Box::from(key)));
-        for Entered { watch, was_over } in watches.into_iter().flatten() {
+        for KeyWatch { watch, was_over } in watches.into_iter().flatten() {
             if !was_over || !is_absent() {
                 watch.break_up();
             }
@@ -163,7 +163,7 @@ impl WatchedKeys {
     /// Whether a key's time was over when this watch was entered.
     pub(crate) fn was_over(&self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
         let watches = self.0.get(&(database, Box::from(key)));
-        let place = |watches: &Vec<Entered>| place_of(watches, watch).ok();
+        let place = |watches: &Vec<KeyWatch>| place_of(watches, watch).ok();
         watches.is_some_and(|watches| place(watches).is_some_and(|at| watches[at].was_over))
     }
 
@@ -174,6 +174,6 @@ impl WatchedKeys {
 }
 
 /// Where a watch is among those of a key, or belongs.
-fn place_of(watches: &[Entered], watch: &Arc<Watch>) -> Result<usize, usize> {
+fn place_of(watches: &[KeyWatch], watch: &Arc<Watch>) -> Result<usize, usize> {
     watches.binary_search_by_key(&Arc::as_ptr(watch), |entered| Arc::as_ptr(&entered.watch))
 }

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn access() {
+    fn arguments_are_reached_by_index_and_slice() {
         let owned = owned(&["set", "key", "", "value"]);
         let args = owned.as_args();
         assert_eq!(args.len(), 4);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn one_by_one() {
+    fn a_buffer_takes_arguments_one_by_one_and_is_used_again() {
         let mut buffer = ArgsBuffer::default();
         for round in ["first", "second"] {
             buffer.clear();

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions() {
+    fn each_reply_is_written_in_resp2_and_in_resp3() {
         type Write = fn(&mut Reply<'_>);
         let table: [(Write, &str, &str); 27] = [
             (|reply| reply.ok(), "+OK|", "+OK|"),

@@ -865,7 +865,7 @@ mod tests {
 
         /// Also streams that are not valid at all.
         #[test]
-        fn noise(
+        fn cuts_of_any_bytes_parse_as_the_whole(
             stream in "[*$0-3\r\na\"' -]{0,60}",
             cuts in prop::collection::vec(any::<Index>(), 0..8),
         ) {

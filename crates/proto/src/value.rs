@@ -435,7 +435,7 @@ mod tests {
 
     /// H13: a hostile server.
     #[test]
-    fn hostile() {
+    fn replies_of_a_hostile_server_are_refused() {
         for (text, expected) in [
             ("x\r\n", ReplyError::UnknownType(b'x')),
             ("\r\n", ReplyError::LineEnd),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn some_run_and_the_others_wait() {
+    fn some_scripts_run_and_the_others_wait() {
         let mut context = context();
         for number in 0..QUEUE_MAX + 10 {
             context.scripts.add("/bin/true", vec![number.to_string()]);

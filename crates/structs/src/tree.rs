@@ -267,7 +267,7 @@ impl<L: Leaf> Tree<L> {
         removed
     }
 
-    fn edit<D: Descent<L>, R>(&mut self, mut by: D, edit: impl FnOnce(&mut L, &D) -> R) -> R {
+    fn edit<D: ChildSelector<L>, R>(&mut self, mut by: D, edit: impl FnOnce(&mut L, &D) -> R) -> R {
         steps::step();
         let is_new = self.root.is_none();
         let root = self.root.get_or_insert_with(|| Node::Leaf(Arc::default()));
@@ -281,7 +281,7 @@ impl<L: Leaf> Tree<L> {
     /// The leaf that a descent ends at. Without counting what lies before it: that reads half of
     /// what a node keeps, and so costs more than the search.
     #[inline]
-    fn leaf(&self, by: &mut impl Descent<L>) -> Option<&L> {
+    fn leaf(&self, by: &mut impl ChildSelector<L>) -> Option<&L> {
         steps::step();
         let mut node = self.root.as_ref()?;
         loop {
@@ -294,7 +294,7 @@ impl<L: Leaf> Tree<L> {
 
     /// The leaf that a descent ends at, and the rank of its first element.
     #[inline]
-    fn descend(&self, by: &mut impl Descent<L>) -> Option<(&Arc<L>, u64)> {
+    fn descend(&self, by: &mut impl ChildSelector<L>) -> Option<(&Arc<L>, u64)> {
         steps::step();
         let mut node = self.root.as_ref()?;
         let mut rank = 0;
@@ -341,13 +341,13 @@ impl<L: Leaf> Tree<L> {
 }
 
 /// How a walk from the root chooses a child at each inner node.
-trait Descent<L: Leaf> {
+trait ChildSelector<L: Leaf> {
     fn child(&mut self, inner: &Inner<L>) -> usize;
 }
 
 struct ByBound<F>(F);
 
-impl<L: Leaf, F: FnMut(&L::Bound) -> Ordering> Descent<L> for ByBound<F> {
+impl<L: Leaf, F: FnMut(&L::Bound) -> Ordering> ChildSelector<L> for ByBound<F> {
     #[inline]
     fn child(&mut self, inner: &Inner<L>) -> usize {
         inner.child_by_bound(&mut self.0)
@@ -359,7 +359,7 @@ struct ByRank {
     left: u64,
 }
 
-impl<L: Leaf> Descent<L> for ByRank {
+impl<L: Leaf> ChildSelector<L> for ByRank {
     #[inline]
     fn child(&mut self, inner: &Inner<L>) -> usize {
         let (index, left) = inner.child_by_rank(self.left);

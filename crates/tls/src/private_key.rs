@@ -21,7 +21,7 @@ use crate::files::{self, PemSection};
 const ADVICE: &str = "convert it with `openssl pkcs8 -topk8 -v2 aes-256-cbc`";
 
 /// A password is hashed no more often than this: ten seconds' work.
-const ROUNDS_MAX: u32 = 10_000_000;
+const ITERATIONS_MAX: u32 = 10_000_000;
 
 const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x05, 0x0d];
 const PBKDF2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x05, 0x0c];
@@ -71,7 +71,7 @@ fn of_section(
 /// A key under a password, as RFC 8018 has it.
 struct Encrypted<'a> {
     salt: &'a [u8],
-    rounds: NonZeroU32,
+    iterations: NonZeroU32,
     hash: pbkdf2::Algorithm,
     cipher: &'static Algorithm,
     key_len: usize,
@@ -94,7 +94,7 @@ impl<'a> Encrypted<'a> {
             return None;
         }
         let mut derivation = derivation.enter(SEQUENCE)?;
-        let (salt, rounds) = (derivation.take(OCTETS)?, number(derivation.take(INTEGER)?)?);
+        let (salt, iterations) = (derivation.take(OCTETS)?, number(derivation.take(INTEGER)?)?);
         // The length of the key is what the cipher says.
         let _ = derivation.take(INTEGER);
         let hash = match derivation.enter(SEQUENCE) {
@@ -110,14 +110,15 @@ impl<'a> Encrypted<'a> {
         let name = scheme.take(OID)?;
         let (_, cipher, key_len) = AES_CBC.iter().find(|(oid, ..)| *oid == name)?;
         let iv = scheme.take(OCTETS)?.try_into().ok()?;
-        let rounds = NonZeroU32::new(rounds).filter(|rounds| rounds.get() <= ROUNDS_MAX)?;
-        Some(Self { salt, rounds, hash, cipher, key_len: *key_len, iv, ciphertext })
+        let iterations =
+            NonZeroU32::new(iterations).filter(|iterations| iterations.get() <= ITERATIONS_MAX)?;
+        Some(Self { salt, iterations, hash, cipher, key_len: *key_len, iv, ciphertext })
     }
 
     fn decrypt(&self, password: &[u8]) -> Option<Vec<u8>> {
         let mut key = [0; 32];
         let key = &mut key[..self.key_len];
-        pbkdf2::derive(self.hash, self.rounds, self.salt, password, key);
+        pbkdf2::derive(self.hash, self.iterations, self.salt, password, key);
         let key = UnboundCipherKey::new(self.cipher, key).ok()?;
         let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).ok()?;
         let context = DecryptionContext::Iv128(FixedLength::from(self.iv));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_where_nothing_is_wrong() {
+    fn a_serializable_history_has_no_anomaly() {
         assert_finds(&[], &[]);
         assert_finds(&at_once(&[&[append(1, 1), read(1, &[1])], &[read(1, &[])]]), &[]);
         // Two orders are possible as long as nobody saw either.

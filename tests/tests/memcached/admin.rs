@@ -252,7 +252,7 @@ fn all_items_are_named() {
 }
 
 #[test]
-fn it_ends_where_that_is_allowed() {
+fn the_server_ends_at_shutdown_where_that_is_allowed() {
     let server = start(&["--memcached-shutdown", "yes"]);
     let mut talk = Talk::to(&server);
     talk.send("shutdown\r\n");

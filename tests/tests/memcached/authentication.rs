@@ -262,7 +262,7 @@ fn users_may_do_here_what_they_may_do_there() {
 
 /// Where nobody has to log in one may, in SASL, where requests of that are told from others.
 #[test]
-fn who_need_not_say_who_it_is_may() {
+fn a_client_that_need_not_log_in_may() {
     let server = start(&[]);
     let mut root = server.client();
     let talk = &mut Talk::to(&server);

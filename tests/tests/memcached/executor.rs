@@ -31,7 +31,7 @@ fn start_briefly_patient() -> Server {
 }
 
 #[test]
-fn who_waits_too_long_for_the_world_is_told_so() {
+fn a_client_that_waits_too_long_for_the_world_is_told_busy() {
     let server = start_briefly_patient();
     let (mut talk, mut redis) = (Talk::to(&server), server.client());
     let mut stopper = server.client();

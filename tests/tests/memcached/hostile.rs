@@ -158,7 +158,7 @@ fn meta_commands_that_are_none() {
 
 /// H104: walks over all keys that nobody reads.
 #[test]
-fn who_asks_for_all_and_reads_nothing_keeps_nobody_waiting() {
+fn a_client_that_asks_for_all_and_reads_nothing_keeps_nobody_waiting() {
     let server = start(&[]);
     let mut talk = Talk::to(&server);
     let value = "x".repeat(1000);
@@ -204,7 +204,7 @@ fn an_item_is_there_while_it_is_sent_whatever_becomes_of_it() {
 
 /// H104: users are read again and again while clients log in, by text and by SASL.
 #[test]
-fn who_logs_in_while_the_users_are_read_again_is_let_in_or_refused() {
+fn a_login_while_the_users_are_read_again_is_accepted_or_refused() {
     const ROUNDS: usize = 200;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("users");

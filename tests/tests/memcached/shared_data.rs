@@ -84,7 +84,7 @@ fn holds(reply: &Value, text: &str) -> bool {
 }
 
 #[test]
-fn who_watches_listens_or_tracks_is_told() {
+fn clients_that_watch_listen_or_track_are_told_of_memcached_writes() {
     let server = start(&["--notify-keyspace-events", "KEA"]);
     let (mut talk, mut redis) = (Talk::to(&server), server.client());
     redis.call(&["WATCH", "k"]);

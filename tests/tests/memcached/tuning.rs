@@ -146,7 +146,7 @@ const OTHERS: &[&str] = &[
 ];
 
 #[test]
-fn whatever_steers_or_wants_no_answer_is_answered_as_by_memcached() {
+fn requests_that_steer_or_want_no_answer_are_answered_as_by_memcached() {
     let (ours, theirs) = (Memcached::start_ours(&[]), Memcached::start(&[]));
     for line in STEERING.iter().chain(OTHERS) {
         let answers = [&ours, &theirs].map(|server| {

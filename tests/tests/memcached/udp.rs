@@ -52,7 +52,7 @@ fn requests_are_answered() {
 
 /// H121: an answer of many packets is refused.
 #[test]
-fn nobody_is_sent_more_than_a_packet() {
+fn an_answer_of_more_than_a_packet_is_refused() {
     let (_server, socket) = start(&[]);
     let value = "x".repeat(1300);
     assert_eq!(ask(&socket, 1, WHOLE, &format!("set a 0 0 1300\r\n{value}\r\n")), b"STORED\r\n");

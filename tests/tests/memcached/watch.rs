@@ -96,7 +96,7 @@ fn what_is_done_to_items() {
 }
 
 #[test]
-fn nothing_else_is_told_and_nothing_more_is_asked() {
+fn a_watcher_is_told_of_its_classes_alone_and_asks_no_more() {
     let server = start(&[]);
     let (mut talk, mut watcher) = (Talk::to(&server), Talk::to(&server));
     // Of the proxy nothing is ever told.
@@ -121,7 +121,7 @@ fn nothing_else_is_told_and_nothing_more_is_asked() {
 }
 
 #[test]
-fn who_comes_and_goes() {
+fn connections_that_come_and_go_are_told_to_watchers() {
     let server = start(&[]);
     let mut watcher = Talk::to(&server);
     watcher.ask("watch connevents\r\n", "OK\r\n");
@@ -157,7 +157,7 @@ fn what_is_evicted() {
 /// Lines that a watcher does not read are not kept for ever: the watcher is told how many it
 /// missed.
 #[test]
-fn who_does_not_read_misses_lines_and_is_told_so() {
+fn a_watcher_that_does_not_read_misses_lines_and_is_told_so() {
     let server = start(&[]);
     let (mut talk, mut watcher) = (Talk::to(&server), Talk::to(&server));
     watcher.ask("watch fetchers\r\n", "OK\r\n");
@@ -180,7 +180,7 @@ fn who_does_not_read_misses_lines_and_is_told_so() {
 }
 
 #[test]
-fn no_more_than_twenty_watch() {
+fn no_more_than_twenty_clients_watch() {
     let server = start(&[]);
     let mut watchers: Vec<Talk> = (0..20).map(|_| Talk::to(&server)).collect();
     watchers.iter_mut().for_each(|watcher| watcher.ask("watch fetchers\r\n", "OK\r\n"));

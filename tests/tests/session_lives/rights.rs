@@ -19,7 +19,7 @@ fn logged_in(server: &Server, user: &str) -> Client {
 }
 
 #[test]
-fn who_has_no_rights_any_more_takes_nothing_though_replies_wait() {
+fn a_waiter_without_rights_takes_nothing_though_replies_wait() {
     let server = start(&[]);
     let mut admin = server.client();
     for change in ["ACL DELUSER u", "ACL SETUSER u -blpop", "ACL SETUSER u resetkeys"] {
@@ -40,7 +40,7 @@ fn who_has_no_rights_any_more_takes_nothing_though_replies_wait() {
 
 /// Until a session has looked whether its client may wait on, nobody serves it; then it is served.
 #[test]
-fn who_may_wait_on_is_served() {
+fn a_waiter_that_may_wait_on_is_served() {
     let server = start(&["--worker-threads", "2"]);
     let mut admin = server.client();
     assert_eq!(ask(&mut admin, "ACL SETUSER u on >secret ~* +@all"), "OK");
@@ -64,7 +64,7 @@ fn who_may_wait_on_is_served() {
 }
 
 #[test]
-fn who_may_not_listen_any_more_gets_nothing_that_waits() {
+fn a_listener_without_rights_gets_nothing_that_waits() {
     for (listen, change) in [
         ("SUBSCRIBE ch", "ACL SETUSER u resetchannels"),
         ("SUBSCRIBE ch", "ACL DELUSER u"),
@@ -136,7 +136,7 @@ fn rights_that_go_in_the_middle_of_a_long_request_are_gone() {
 
 /// A client that takes its own rights away is told so, and is gone then.
 #[test]
-fn who_deletes_its_own_user_is_answered() {
+fn a_client_that_deletes_its_own_user_is_answered() {
     for server in [start(&[]), Oracle::redis82()] {
         let mut admin = server.client();
         assert_eq!(ask(&mut admin, "ACL SETUSER u on >secret ~* &* +@all"), "OK");
@@ -148,7 +148,7 @@ fn who_deletes_its_own_user_is_answered() {
 }
 
 #[test]
-fn who_has_waited_asks_again_what_it_may_do() {
+fn a_client_that_has_waited_is_asked_again_for_its_rights() {
     let server = start(&[]);
     let mut admin = server.client();
     assert_eq!(ask(&mut admin, "ACL SETUSER u on >secret ~* +@all"), "OK");

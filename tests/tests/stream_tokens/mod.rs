@@ -24,7 +24,7 @@ const KNOWN: [&str; 5] =
 const NEWER: [&str; 2] = [idempotence::SCRIPT, nacks::SCRIPT];
 
 #[test]
-fn as_documented() {
+fn stream_options_answer_as_documented() {
     let server = Server::start(&[]);
     for protocol in ["2", "3"] {
         for script in KNOWN.iter().chain(&NEWER) {

@@ -41,9 +41,15 @@ pub(super) fn unfinished(source: &Source) -> Vec<(usize, String)> {
     })
 }
 
-/// The reader of one comment alone learns nothing from a pronoun.
+/// The reader of one comment, or of the name of a test that failed, learns nothing from a pronoun.
 pub(super) fn subjects(source: &Source) -> Vec<(usize, String)> {
     find(source, |line| {
+        if let Some(name) = line.trim_start().strip_prefix("fn ")
+            && let Some((first, _)) = name.split_once('_')
+            && let Some(word) = PRONOUNS.iter().find(|word| word.eq_ignore_ascii_case(first))
+        {
+            return Some(no_subject(word));
+        }
         let comment = line.trim_start().strip_prefix("//")?;
         pronoun(comment.trim_start_matches(['/', '!'])).map(no_subject)
     })

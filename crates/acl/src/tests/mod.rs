@@ -254,7 +254,7 @@ fn all_databases_must_be_open_to_who_touches_all() {
 }
 
 #[test]
-fn who_may_read_all_keys() {
+fn a_user_may_read_all_keys_where_its_rules_open_all_for_reading() {
     for (rules, expected) in [
         ("+get allkeys", true),
         ("+get %R~*", true),
@@ -310,7 +310,7 @@ fn the_bits_follow_the_rules() {
 }
 
 #[test]
-fn who_may_enter() {
+fn a_user_enters_by_any_of_its_passwords_while_it_is_on() {
     let users = users();
     let may = |name: &str, password: &str| {
         users.authenticate(name.as_bytes(), password.as_bytes()).is_some()
@@ -342,7 +342,7 @@ fn users_come_and_go() {
 const DEFAULT: &[u8] = crate::DEFAULT_USER;
 
 #[test]
-fn who_stands_in_a_file_again_stays_and_has_its_rules() {
+fn a_user_that_stands_in_a_file_again_stays_and_has_its_rules() {
     let users = users();
     let [same, other, gone] = [b"same", b"othr", b"gone"].map(|it| users.set(it, &["on"]).unwrap());
     let default = users.default_user();

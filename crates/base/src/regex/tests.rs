@@ -11,7 +11,7 @@ fn is_match(pattern: &str, text: &str, ignore_case: bool) -> bool {
 }
 
 #[test]
-fn what_matches() {
+fn expressions_match_what_the_table_says() {
     // The pattern, texts that have a match, texts that have none.
     let table: [(&str, &[&str], &[&str]); 34] = [
         ("", &["", "a"], &[]),

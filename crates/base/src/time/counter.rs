@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn it_is_gone_by_once_it_was_watched_for_long_enough() {
+    fn the_counter_is_relied_on_once_it_was_watched_for_long_enough() {
         let (times, now) = ([0, WATCHED_NS - 1, WATCHED_NS], std::cell::Cell::new(0));
         let clock = || times[now.get()];
         let counter = std::iter::repeat_with(|| Counter::watch(clock)).flatten().next().unwrap();

@@ -4,7 +4,7 @@
 
 use super::admin_error::AdminError;
 use super::event::{AdminCommand, FailoverMode};
-use super::handshake::MeetingPlace;
+use super::handshake::MeetAddress;
 use super::{Cluster, Save};
 use crate::id::NodeId;
 use crate::slots::SlotSet;
@@ -13,7 +13,7 @@ impl Cluster {
     pub(super) fn execute_admin(&mut self, order: &AdminCommand) -> Result<(), AdminError> {
         match order {
             AdminCommand::Meet { ip, port, bus_port } => {
-                self.meet(MeetingPlace { ip: *ip, port: *port, bus_port: *bus_port }, true);
+                self.meet(MeetAddress { ip: *ip, port: *port, bus_port: *bus_port }, true);
                 Ok(())
             }
             AdminCommand::AddSlots(slots) => self.add_slots(slots),

@@ -56,8 +56,6 @@ pub enum AdminError {
     TargetIsBehind,
     /// A new epoch would make claims newer of which it is not known whether they stand.
     Unconfirmed,
-    /// The epochs under which slots might be claimed are over.
-    EpochsPassed,
     /// What is to be promised cannot be written down.
     NotSaved,
     /// The keys of a slot are still here.
@@ -117,9 +115,6 @@ impl fmt::Display for AdminError {
             AdminError::Granted => out.write_str("Slot export in progress."),
             AdminError::TargetIsBehind => {
                 out.write_str("The target does not know the epoch of the source yet")
-            }
-            AdminError::EpochsPassed => {
-                out.write_str("The epochs are over under which the slots were granted")
             }
             AdminError::Unconfirmed => out.write_str(
                 "A majority of the masters has not answered yet since this node began, stood \

@@ -38,12 +38,12 @@ pub(super) struct Confirmation {
     was_cut_off: bool,
     /// By source, when slots were claimed first and last since the source has answered.
     fresh: BTreeMap<NodeId, FreshClaims>,
-    inquiry: Option<Inquiry>,
+    inquiry: Option<MajorityPoll>,
 }
 
 /// A majority is asked.
 #[derive(Clone, Copy, Debug)]
-struct Inquiry {
+struct MajorityPoll {
     since: Millis,
     /// Since when it has answered.
     answered: Option<Millis>,
@@ -63,7 +63,7 @@ impl Confirmation {
             was_cut_off: false,
             fresh: BTreeMap::new(),
             // All links are new ones.
-            inquiry: Some(Inquiry { since: now, answered: None }),
+            inquiry: Some(MajorityPoll { since: now, answered: None }),
         }
     }
 
@@ -89,7 +89,13 @@ impl Cluster {
         self.claims_are_known() && (self.has_no_rivals() || !self.has_stood_still())
     }
 
-    /// The same, as of the last tick.
+    /// Whether no replica can have been elected in the place of this node, as a majority has heard
+    /// it of late, and has been heard since it was not.
+    pub(super) fn is_connected(&self) -> bool {
+        self.has_no_rivals() || (!self.confirmation.was_cut_off && self.hears_majority())
+    }
+
+    /// Whether all that this node claims was known to be its own at the last tick.
     pub(super) fn claims_are_known(&self) -> bool {
         let has_fresh = self.fresh_claims().next().is_some();
         self.has_no_rivals() || !(self.confirmation.was_absent || has_fresh)
@@ -104,7 +110,8 @@ impl Cluster {
             id == source && now.saturating_sub(claims.first) < SETTLING
         };
         let is_absent = self.confirmation.was_absent || self.has_stood_still();
-        self.has_no_rivals() || (!is_absent && self.fresh_claims().all(is_safe))
+        self.has_no_rivals()
+            || (!is_absent && self.is_connected() && self.fresh_claims().all(is_safe))
     }
 
     /// Claims whose source has not answered since.
@@ -141,7 +148,7 @@ impl Cluster {
     }
 
     /// Whether those have answered of late that others would need to elect a replica.
-    fn hears_majority(&self) -> bool {
+    pub(super) fn hears_majority(&self) -> bool {
         let patience = self.settings.node_timeout.max(2 * self.settings.ping_interval);
         let before = self.now().saturating_sub(patience.max(STANDSTILL_MIN));
         self.is_majority(|node| node.pong_received >= before)
@@ -164,10 +171,10 @@ impl Cluster {
             self.confirmation.inquiry = None;
             return;
         }
-        let Some(Inquiry { since, answered }) = inquiry else {
+        let Some(MajorityPoll { since, answered }) = inquiry else {
             if self.hears_majority() {
                 // By a link that is dead at the other end no correction comes.
-                self.confirmation.inquiry = Some(Inquiry { since: now, answered: None });
+                self.confirmation.inquiry = Some(MajorityPoll { since: now, answered: None });
                 self.drop_links();
             }
             return;
@@ -184,7 +191,7 @@ impl Cluster {
             return;
         }
         let answered = has_answered.then_some(at);
-        self.confirmation.inquiry = Some(Inquiry { since, answered });
+        self.confirmation.inquiry = Some(MajorityPoll { since, answered });
         if self.ticks.is_multiple_of(TICKS_BETWEEN_QUESTIONS) {
             self.others().into_iter().for_each(|id| self.ping(id));
         }

@@ -21,7 +21,7 @@ const HANDSHAKES_MAX: usize = 1024;
 
 /// Where a node is that is not known yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct MeetingPlace {
+pub(super) struct MeetAddress {
     pub(super) ip: IpAddr,
     pub(super) port: u16,
     pub(super) bus_port: u16,
@@ -30,7 +30,7 @@ pub(super) struct MeetingPlace {
 /// A node that is being met.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    place: MeetingPlace,
+    place: MeetAddress,
     since: Millis,
     /// Whether the other side is to be asked to take this one in.
     pub(super) sends_meet: bool,
@@ -39,7 +39,7 @@ pub(super) struct Handshake {
 
 impl Cluster {
     /// Begins to meet the node at an address, unless that is under way.
-    pub(super) fn meet(&mut self, place: MeetingPlace, sends_meet: bool) {
+    pub(super) fn meet(&mut self, place: MeetAddress, sends_meet: bool) {
         let is_same =
             |one: &Handshake| one.place.ip == place.ip && one.place.bus_port == place.bus_port;
         if self.handshakes.values().any(is_same) || self.handshakes.len() >= HANDSHAKES_MAX {
@@ -54,7 +54,7 @@ impl Cluster {
     pub fn handshakes(&self) -> Vec<NodeRecord> {
         let is_tls = self.settings.is_tls;
         let record = |(name, handshake): (&NodeId, &Handshake)| {
-            let MeetingPlace { ip, port, bus_port } = handshake.place;
+            let MeetAddress { ip, port, bus_port } = handshake.place;
             NodeRecord {
                 id: *name,
                 ip: Some(ip),
@@ -88,7 +88,7 @@ impl Cluster {
             if handshake.link.is_none() {
                 let link = self.links.open(LinkPeer::Handshake(name));
                 handshake.link = Some(link);
-                let MeetingPlace { ip, bus_port: port, .. } = handshake.place;
+                let MeetAddress { ip, bus_port: port, .. } = handshake.place;
                 self.actions.push(Action::Connect { link, ip, port });
             }
             self.handshakes.insert(name, handshake);

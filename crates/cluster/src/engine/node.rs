@@ -92,7 +92,7 @@ pub(super) struct Node {
     pub(super) unclaimed: SlotSet,
     /// The epoch under which the node last claimed all its slots.
     pub(super) claimed_epoch: u64,
-    /// Since when the node does not claim all its slots, if so.
+    /// Since when the node does not claim all its slots, if so, and has granted none of these.
     pub(super) unclaimed_since: Millis,
     pub(super) outbound: Option<OutboundLink>,
     pub(super) inbound: Option<LinkId>,
@@ -161,12 +161,12 @@ impl Node {
     }
 
     /// The slots that a claim under this epoch takes. What the node does not claim goes to a claim
-    /// that is older than the node's last one only where the node is there, and has claimed no
-    /// more since before that moment: a grant may be under way.
-    pub(super) fn slots_open_to(&self, epoch: u64, before: Millis) -> SlotSet {
+    /// that is older than the node's last one only where the node is there, and has said for that
+    /// time that it claims no more and has granted nothing.
+    pub(super) fn slots_open_to(&self, epoch: u64, time: Millis) -> SlotSet {
         if self.config_epoch < epoch {
             self.slots.clone()
-        } else if self.claimed_epoch < epoch || self.gave_up(before) {
+        } else if self.claimed_epoch < epoch || self.gave_up(time) {
             self.unclaimed.clone()
         } else {
             SlotSet::empty()
@@ -174,15 +174,17 @@ impl Node {
     }
 
     /// The slots that no claim takes under an epoch below that of the node.
-    pub(super) fn firm_slots(&self, before: Millis) -> SlotSet {
-        match self.claimed_epoch == self.config_epoch && !self.gave_up(before) {
+    pub(super) fn firm_slots(&self, time: Millis) -> SlotSet {
+        match self.claimed_epoch == self.config_epoch && !self.gave_up(time) {
             true => self.slots.clone(),
             false => self.slots.minus(&self.unclaimed),
         }
     }
 
-    fn gave_up(&self, before: Millis) -> bool {
-        self.health == FailureState::Reachable && self.unclaimed_since < before
+    fn gave_up(&self, time: Millis) -> bool {
+        // A node that is gone has not said for that time what it said last.
+        let said_for = self.last_received.saturating_sub(self.unclaimed_since);
+        self.health == FailureState::Reachable && said_for > time
     }
 
     /// The node has answered a ping.

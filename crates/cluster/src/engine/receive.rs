@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use super::event::{Action, LinkId};
-use super::handshake::MeetingPlace;
+use super::handshake::MeetAddress;
 use super::links::LinkPeer;
 use super::node::{FailureState, NodeAddress, Role};
 use super::{Cluster, Save, is_primary_header};
@@ -87,7 +87,7 @@ impl Cluster {
                 self.set_own_ip(local);
                 let ip = header.ip.unwrap_or(ip);
                 let (port, bus_port) = (header.port, header.bus_port);
-                self.meet(MeetingPlace { ip, port, bus_port }, false);
+                self.meet(MeetAddress { ip, port, bus_port }, false);
                 self.send_gossip(link, MessageType::Pong, None);
             }
             Body::Ping(_) => self.send_gossip(link, MessageType::Pong, None),
@@ -113,7 +113,9 @@ impl Cluster {
         let (id, now) = (header.sender, self.now());
         if header.current_epoch > self.current_epoch {
             self.current_epoch = header.current_epoch;
-            self.save(Save::Written);
+            // A target that hears so claims below that what was granted (`slot_handover.rs`).
+            let is_promised = self.handovers.has_granted();
+            self.save(if is_promised { Save::Synced } else { Save::Written });
         }
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.last_received = now;

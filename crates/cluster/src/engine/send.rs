@@ -64,6 +64,9 @@ impl Cluster {
             Extensions::default()
         };
         let gossip = GossipSection { entries, extensions, is_dropped: false };
+        if kind != MessageType::Meet {
+            self.tell_granted(link);
+        }
         let body = match kind {
             MessageType::Meet => Body::Meet(gossip),
             MessageType::Pong => Body::Pong(gossip),
@@ -71,6 +74,18 @@ impl Cluster {
         };
         let bytes = write_packet(&self.header(false), &body);
         self.actions.push(Action::Send { link, bytes });
+    }
+
+    /// Says by a link that slots are granted, which the header that follows does not claim: they are
+    /// not given up. Other servers pass over such a word, as its epoch is known to them.
+    fn tell_granted(&mut self, link: LinkId) {
+        let slots = self.handovers.granted_slots();
+        if !slots.is_empty() {
+            let config_epoch = self.own_claim_epoch(&slots);
+            let body = Body::Update { config_epoch, owner: self.me, slots };
+            let bytes = write_packet(&self.header(false), &body);
+            self.actions.push(Action::Send { link, bytes });
+        }
     }
 
     pub(super) fn ping(&mut self, id: NodeId) {

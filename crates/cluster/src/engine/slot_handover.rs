@@ -107,6 +107,22 @@ impl Handovers {
         all_of(self.granted.iter().filter(is_fit))
     }
 
+    /// Whether any slots are granted.
+    pub(super) fn has_granted(&self) -> bool {
+        !self.granted.is_empty()
+    }
+
+    /// All slots that are granted.
+    pub(super) fn granted_slots(&self) -> SlotSet {
+        all_of(self.granted.iter())
+    }
+
+    /// The least epoch that is reserved for a claim of one of these slots.
+    pub(super) fn first_reserved(&self, slots: &SlotSet) -> Option<u64> {
+        let granted = self.granted.iter().filter(|grant| !grant.slots.and(slots).is_empty());
+        granted.map(|grant| grant.epochs.first).min()
+    }
+
     /// Whether others are asked what became of a grant.
     pub(super) fn is_asking(&self) -> bool {
         self.granted.iter().any(Grant::is_asking)
@@ -216,7 +232,7 @@ impl Cluster {
             return Err(AdminError::NotOwner(slot));
         }
         self.check_not_granted(slots)?;
-        if !self.is_confirmed() {
+        if !self.is_confirmed() || !self.is_connected() {
             // A claim of them would make an old claim of this node a new one.
             return Err(AdminError::Unconfirmed);
         }
@@ -279,7 +295,8 @@ impl Cluster {
         let now = self.now();
         // A question is no claim. So what this node has claimed of late is to be known to others
         // before it asks, and what it has lost meanwhile to this node before it claims anew.
-        let (may_ask, may_claim) = (self.claims_are_known(), self.is_confirmed());
+        let may_claim = self.is_confirmed() && self.is_connected();
+        let may_ask = self.claims_are_known();
         let mut granted = std::mem::take(&mut self.handovers.granted);
         let (mut begins, mut refuted) = (false, SlotSet::empty());
         let mut last = 0;
@@ -372,13 +389,20 @@ impl Cluster {
             None => self.current_epoch + 1,
             Some(ClaimEpochs { first, last }) => match first.max(own_epoch + 1) {
                 epoch if epoch <= last => epoch,
-                // Claims of several grants come in any order: this node's epoch is of another.
-                _ if own_epoch <= self.handovers.reserved_by(from) => own_epoch,
-                _ => return Err(AdminError::EpochsPassed),
+                // Claims of several grants come in any order: this node's epoch is of another. What
+                // its source has seen it takes nothing back under.
+                _ => own_epoch,
             },
         };
-        // A node that asks claims nothing.
-        if self.handovers.is_asking() || (epoch > own_epoch && !self.may_renew_for(from)) {
+        let seen = self.handovers.reserved_by(from).max(source.current_epoch);
+        let is_below = epochs.is_none() || epoch > own_epoch || own_epoch <= seen;
+        if !is_below {
+            self.ping(from);
+        }
+        // A node that asks claims nothing, and neither does one that others may have replaced, or
+        // whose source may be.
+        let is_told = is_below && !self.handovers.is_asking() && self.hears_majority();
+        if !is_told || (epoch > own_epoch && !self.may_renew_for(from)) {
             return Err(AdminError::Unconfirmed);
         }
         if let Some(ClaimEpochs { last, .. }) = epochs {

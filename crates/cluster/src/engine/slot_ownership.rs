@@ -61,13 +61,13 @@ impl Cluster {
         }
         let mine = self.own().primary().unwrap_or(self.me);
         let mut lost = SlotSet::empty();
-        let before = self.now().saturating_sub(self.settings.node_timeout);
+        let time = self.settings.node_timeout;
         for (id, node) in &mut self.nodes {
             if *id == claimer {
                 continue;
             }
             let wanted = node.slots.and(claimed);
-            let mut given = wanted.and(&node.slots_open_to(epoch, before));
+            let mut given = wanted.and(&node.slots_open_to(epoch, time));
             if *id == self.me {
                 given = given.or(&wanted.and(&granted));
             }
@@ -139,22 +139,42 @@ impl Cluster {
     /// Tells a sender that claims, for itself or its primary, what a later claim has taken. That
     /// may be one of its primary, which a replica has missed.
     pub(super) fn correct(&mut self, sender: NodeId, header: &Header) {
-        let before = self.now().saturating_sub(self.settings.node_timeout);
-        // A question is answered also by what the owner has granted since, as it was claimed.
-        let held = |node: &Node| match header.config_epoch {
-            0 => (node.claimed_epoch, node.slots.clone()),
-            _ => (node.config_epoch, node.firm_slots(before)),
-        };
-        let later = self.nodes.iter().find(|(id, node)| {
-            **id != sender
-                && node.config_epoch > header.config_epoch
-                && !held(node).1.and(&header.slots).is_empty()
+        let asks = header.config_epoch == 0;
+        let later = self
+            .nodes
+            .iter()
+            .filter(|(id, node)| **id != sender && node.config_epoch > header.config_epoch);
+        let held = later.flat_map(|(id, node)| {
+            self.claims_of(*id, node, asks).into_iter().map(|(epoch, slots)| (*id, epoch, slots))
         });
-        if let Some((owner, node)) = later {
-            let (config_epoch, slots) = held(node);
-            let body = Body::Update { config_epoch, owner: *owner, slots };
-            self.send_to(sender, &body, false);
+        let mut told: Vec<_> =
+            held.filter(|(_, _, slots)| !slots.and(&header.slots).is_empty()).collect();
+        told.truncate(if asks { told.len() } else { 1 });
+        for (owner, config_epoch, slots) in told {
+            self.send_to(sender, &Body::Update { config_epoch, owner, slots }, false);
         }
+    }
+
+    /// What a node claims, each time under the epoch of these claims. To a question also what it
+    /// has granted since counts, as it was claimed.
+    fn claims_of(&self, id: NodeId, node: &Node, asks: bool) -> Vec<(u64, SlotSet)> {
+        if !asks {
+            return vec![(node.config_epoch, node.firm_slots(self.settings.node_timeout))];
+        }
+        let (epoch, unclaimed) = if id == self.me {
+            let granted = self.handovers.granted_slots();
+            (self.own_claim_epoch(&granted), granted)
+        } else {
+            (node.claimed_epoch, node.unclaimed.clone())
+        };
+        vec![(node.config_epoch, node.slots.minus(&unclaimed)), (epoch, node.slots.and(&unclaimed))]
+    }
+
+    /// Under which epoch this node claimed these slots last. Slots that it has granted it claims no
+    /// more, whatever epoch it has taken since.
+    pub(super) fn own_claim_epoch(&self, slots: &SlotSet) -> u64 {
+        let epoch = self.own().config_epoch;
+        self.handovers.first_reserved(slots).map_or(epoch, |first| epoch.min(first - 1))
     }
 
     /// A node tells of a claim that this one has missed. Where that epoch is known already, the
@@ -167,7 +187,14 @@ impl Cluster {
         slots: &SlotSet,
     ) {
         let is_awaited = !self.handovers.granted_to(owner, epoch).and(slots).is_empty();
+        let now = self.now();
         let Some(node) = self.nodes.get_mut(&owner) else { return };
+        if owner == sender && !node.unclaimed.and(slots).is_empty() {
+            node.unclaimed_since = now;
+        }
+        if epoch <= node.config_epoch && slots.minus(&node.slots).is_empty() {
+            return;
+        }
         let is_own = owner == sender && epoch == node.config_epoch;
         let is_news = epoch > node.config_epoch || is_own || is_awaited;
         if owner == self.me || !is_news {

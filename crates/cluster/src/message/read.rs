@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
 }
 
 /// What the header says of the packet, but not of its sender.
-struct Outline {
+struct PacketHeader {
     kind: MessageType,
     gossip: u16,
     extensions: u16,
@@ -87,7 +87,7 @@ pub(super) fn read_light(bytes: &[u8]) -> Result<Packet, PacketError> {
     Ok(Packet { header: None, body: read_body(kind, LIGHT_HEADER_LEN, rest)? })
 }
 
-fn header(head: &[u8]) -> Result<(Outline, Header), PacketError> {
+fn header(head: &[u8]) -> Result<(PacketHeader, Header), PacketError> {
     let mut fields = Fields(&head[8..]);
     let version = fields.u16();
     if version != VERSION {
@@ -134,7 +134,7 @@ fn header(head: &[u8]) -> Result<(Outline, Header), PacketError> {
         is_down: state != 0,
         message,
     };
-    Ok((Outline { kind, gossip, extensions }, header))
+    Ok((PacketHeader { kind, gossip, extensions }, header))
 }
 
 /// A primary's id; zeros are none.
@@ -146,12 +146,12 @@ fn primary(field: &[u8]) -> Result<Option<NodeId>, ()> {
 }
 
 fn read_gossip(
-    outline: &Outline,
+    outline: &PacketHeader,
     header: &Header,
     total: u64,
     rest: &[u8],
 ) -> Result<GossipSection, PacketError> {
-    let Outline { kind, gossip: count, extensions } = *outline;
+    let PacketHeader { kind, gossip: count, extensions } = *outline;
     let length = usize::from(count) * GOSSIP_LEN;
     let Some((listed, rest)) = rest.split_at_checked(length) else {
         return Err(PacketError::GossipPastEnd { kind, count, total });

@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn all_come_within_the_threshold_where_slots_are_small(
+    fn all_nodes_come_within_the_threshold_where_slots_are_small(
         figures in nodes_of_small_slots(),
         threshold in 5..30_u8,
     ) {

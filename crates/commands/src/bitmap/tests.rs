@@ -77,7 +77,7 @@ fn setting_what_is_set_changes_nothing() {
 }
 
 #[test]
-fn whatever_is_written_is_no_number_any_more() {
+fn a_number_that_bits_are_written_to_is_one_no_more() {
     check(
         "SET n 12
          SETBIT n 7 1

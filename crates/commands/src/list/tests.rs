@@ -474,7 +474,7 @@ fn changes_are_told_as_redis_tells_them() {
 }
 
 #[test]
-fn who_finds_nothing_waits_for_each_key_by_itself() {
+fn a_command_that_finds_nothing_waits_for_each_key_by_itself() {
     let mut session = Session::new();
     let table: &[(&str, &[&str])] = &[
         ("BLPOP a b 5", &["BLPOP a 0", "BLPOP b 0"]),

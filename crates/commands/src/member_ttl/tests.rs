@@ -151,7 +151,7 @@ fn filled(count: usize, nth: usize) -> Session {
 }
 
 #[test]
-fn who_counts_or_draws_members_removes_those_that_are_over_once() {
+fn commands_that_count_or_draw_members_remove_expired_ones_once() {
     for request in [
         "SCARD s",
         "SRANDMEMBER s",

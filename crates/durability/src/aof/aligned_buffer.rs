@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_in_its_place_and_stays_there() {
+    fn an_aligned_buffer_begins_at_a_block_and_stays_there() {
         let mut full = aligned(2 * BLOCK);
         let place = full.bytes().as_ptr().addr();
         assert_eq!((place % BLOCK, full.len(), full.room()), (0, 2 * BLOCK, 0));

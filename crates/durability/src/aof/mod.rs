@@ -236,7 +236,7 @@ fn resume(
 /// A queue for a new log, to be attached.
 fn new_queue(server: &'static Durability) -> Arc<RecordQueue> {
     let journal = &server.journal;
-    RecordQueue::new(&server.gates.log_gate, journal.name_reader(), journal.end())
+    RecordQueue::new(&server.gates.log_backpressure, journal.name_reader(), journal.end())
 }
 
 /// Has all changes go to the queue. The world must be stopped, and the mutex of the queue's place
@@ -383,7 +383,7 @@ fn part(server: &Durability, queue: &RecordQueue) {
     server.journal.detach(queue.reader);
     set_failed(server, false);
     server.aof.set_lacks_base(false);
-    server.gates.log_gate.open();
+    server.gates.log_backpressure.end();
 }
 
 /// Writes are refused from now on, or are not any more. What goes by itself would be a write, too.

@@ -1,7 +1,7 @@
 //! Records on their way from `commit` to the writer of the append-only file.
 //!
 //! Invariants: what is put in comes out in that order, orders between the records where they were
-//! given; the queue always accepts, and shuts the gate when it holds more than `ROOM`; the writer
+//! given; the queue always accepts, and begins backpressure when it holds more than `ROOM`; the writer
 //! has nothing to wait for where no record waits for `rest`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use engine::journal::{JournalReader, ReaderId, Sleeper, StreamHistory, selection};
 use engine::limits::log_buffers::PIECES_KEPT;
-use engine::runtime::write_gate::WriteGate;
+use engine::runtime::backpressure::Backpressure;
 use keyspace::Lsn;
 use persist::aof::{StreamNote, history_line};
 
@@ -45,7 +45,7 @@ pub(super) struct RecordQueue {
     inner: Mutex<Inner>,
     arrived: Arc<Condvar>,
     /// In front of commands that write.
-    gate: &'static WriteGate,
+    backpressure: &'static Backpressure,
 }
 
 #[derive(Default)]
@@ -206,9 +206,13 @@ impl JournalReader for QueueReader {
 
 impl RecordQueue {
     /// For a log that begins where the journal ends now, or later.
-    pub(super) fn new(gate: &'static WriteGate, reader: ReaderId, end: Lsn) -> Arc<Self> {
+    pub(super) fn new(
+        backpressure: &'static Backpressure,
+        reader: ReaderId,
+        end: Lsn,
+    ) -> Arc<Self> {
         let inner = Inner { end, ..Inner::default() };
-        Arc::new(Self { reader, inner: Mutex::new(inner), arrived: Arc::default(), gate })
+        Arc::new(Self { reader, inner: Mutex::new(inner), arrived: Arc::default(), backpressure })
     }
 
     /// Records come from behind this end of the journal on.
@@ -224,7 +228,7 @@ impl RecordQueue {
         inner.records += 1;
         inner.end = lsn;
         if inner.bytes.len() > ROOM {
-            self.gate.close();
+            self.backpressure.begin();
         }
         let waits = may_wait && inner.is_urgent;
         inner.is_due |= !waits;
@@ -371,7 +375,7 @@ mod tests {
 
     use base::time::Clock;
     use engine::journal::Journal;
-    use engine::runtime::write_gate::WriteGate;
+    use engine::runtime::backpressure::Backpressure;
 
     use super::{
         LastBatch, MOST, PIECES_KEPT, Pieces, QueuedWork, ROOM, RecordQueue, ReturnPredictor,
@@ -379,10 +383,10 @@ mod tests {
     };
     use crate::aof::WriterCommand;
 
-    fn queue() -> (std::sync::Arc<RecordQueue>, &'static WriteGate) {
-        let gate: &'static WriteGate = Box::leak(Box::default());
+    fn queue() -> (std::sync::Arc<RecordQueue>, &'static Backpressure) {
+        let backpressure: &'static Backpressure = Box::leak(Box::default());
         let journal = Journal::new(Clock::system(), Box::leak(Box::default()));
-        (RecordQueue::new(gate, journal.name_reader(), 100), gate)
+        (RecordQueue::new(backpressure, journal.name_reader(), 100), backpressure)
     }
 
     fn all(work: &QueuedWork) -> Vec<u8> {
@@ -424,7 +428,7 @@ mod tests {
 
     /// The time is a bound that nobody reaches.
     #[test]
-    fn who_comes_again_soon_is_waited_for() {
+    fn clients_that_come_again_soon_are_waited_for() {
         let (queue, _) = queue();
         queue.set_urgent(true);
         let last = LastBatch { records: 2, took: Duration::from_secs(1000), left: 0 };
@@ -449,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_answered_is_waited_for_as_long_as_all_of_them_or_the_disk_may_take() {
+    fn the_wait_for_answered_clients_is_bounded_by_their_number_and_the_disk() {
         let group_wait = |records, took| LastBatch { records, took, left: 0 }.group_wait();
         assert!(group_wait(1, Duration::ZERO) < SHORTEST, "one client alone");
         assert!(group_wait(2, Duration::from_micros(150)) < SHORTEST, "two, and a quick disk");
@@ -459,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn who_did_not_come_is_waited_for_ever_more_seldom() {
+    fn clients_that_did_not_come_are_waited_for_ever_more_seldom() {
         let mut trust = ReturnPredictor::default();
         let mut passes = |have_come| {
             let passes = (0..).take_while(|_| !trust.holds()).count();
@@ -512,11 +516,11 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_shuts_when_the_queue_is_full() {
-        let (queue, gate) = queue();
+    fn backpressure_begins_when_the_queue_is_full() {
+        let (queue, backpressure) = queue();
         queue.put(1, &vec![b'x'; ROOM], false);
-        assert!(!gate.is_closed());
+        assert!(!backpressure.is_on());
         queue.put(2, b"x", false);
-        assert!(gate.is_closed());
+        assert!(backpressure.is_on());
     }
 }

@@ -213,7 +213,7 @@ impl LogWriter {
                 self.began_us = self.now_us();
                 rewrite::begin(self.server);
             }
-            self.server.gates.log_gate.open();
+            self.server.gates.log_backpressure.end();
             let took = u64::try_from(self.now_us() - began_us).unwrap_or(0);
             let (took, left) = (Duration::from_micros(took), self.unwritten.len());
             last = queue::LastBatch { records, took, left };
@@ -574,7 +574,7 @@ impl LogWriter {
             let bar = || set_failed(self.server, true);
             self.server.journal.fail(self.queue.reader, bare(error), bar);
         }
-        self.server.gates.log_gate.open();
+        self.server.gates.log_backpressure.end();
     }
 
     pub(super) fn recover(&self, line: &str) {

@@ -56,7 +56,7 @@ fn succeed(
     }
     let mut is_first = true;
     loop {
-        server.gates.log_gate.open();
+        server.gates.log_backpressure.end();
         if !super::rewrite::is_same(Some(&queue), server.aof.queue().as_ref()) {
             // The thread that closes it does not wait for an answer that was lost.
             return None;

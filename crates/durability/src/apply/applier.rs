@@ -424,8 +424,8 @@ impl Applier {
     /// Waits a while if something keeps writers; whether something did.
     fn wait_at_gates(&self) -> bool {
         let waker = || Waker::from(Arc::new(WakeApplier(std::thread::current())));
-        let is_kept = match self.server.gates.closed_write_gate() {
-            Some(gate) => gate.wait(&waker()),
+        let is_kept = match self.server.gates.write_backpressure() {
+            Some(backpressure) => backpressure.wait(&waker()),
             None => self.is_paused(),
         };
         if is_kept {

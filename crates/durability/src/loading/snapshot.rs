@@ -17,7 +17,7 @@ use engine::shared::Shared;
 use keyspace::Tx;
 use persist::entry_notes::COPIED_SLOTS;
 use persist::rdb::file::{
-    Batch, BuiltEntry, Damage, End, FileError, Gatherer, Rules, Sink, read_file,
+    Batch, BuiltEntry, Damage, End, FileError, LargeEntrySink, Rules, Sink, read_file,
 };
 use persist::rdb::value::Limits;
 use persist::storage::File;
@@ -227,12 +227,12 @@ impl<P: Placer> Sink for SnapshotReading<P> {
         self.placer.place(Load::Batch(batch), on_expired)
     }
 
-    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+    fn gatherer(&mut self) -> Option<&mut dyn LargeEntrySink> {
         Some(self)
     }
 }
 
-impl<P: Placer> Gatherer for SnapshotReading<P> {
+impl<P: Placer> LargeEntrySink for SnapshotReading<P> {
     fn limits(&self) -> Limits {
         Limits::from(&self.server.keyspace.settings().containers)
     }

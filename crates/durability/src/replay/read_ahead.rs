@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_go_on_waits_for_nobody() {
+    fn a_replay_that_cannot_go_on_waits_for_nobody() {
         let disk = disk(2_000);
         let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let mut count = 0;

@@ -37,7 +37,7 @@ use engine::runtime::panics::contain;
 use engine::runtime::version;
 use engine::scripting::LibrariesState;
 use format::SnapshotFormat;
-use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
+use keyspace::{AccessClock, Acquisition, Lsn, Patience, WaitReason, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
 use queue::{EntryQueue, Intake};
@@ -164,8 +164,11 @@ impl Snapshot {
     ) -> Arc<Self> {
         let format = SnapshotFormat::of(&server.config, purpose, syncs);
         let clock = server.keyspace.clock().clone();
-        let queue =
-            EntryQueue::new(&server.gates.snapshot_gate, clock, server.memory.budget.limit());
+        let queue = EntryQueue::new(
+            &server.gates.snapshot_backpressure,
+            clock,
+            server.memory.budget.limit(),
+        );
         Arc::new(Self {
             server,
             purpose,
@@ -242,8 +245,8 @@ impl Snapshot {
 
     /// Gives the snapshot up if writing commands wait for it and nothing is written.
     pub fn abort_if_stuck(&self) {
-        let Some(shut_since) = self.queue.shut_since() else { return };
-        let since = shut_since.max(self.grew_at.load(Ordering::Relaxed));
+        let Some(on_since) = self.queue.on_since() else { return };
+        let since = on_since.max(self.grew_at.load(Ordering::Relaxed));
         if self.server.keyspace.clock().monotonic_us() - since > STANDSTILL_US {
             self.abort(Aborted::TooSlow);
         }
@@ -352,7 +355,7 @@ impl Snapshot {
         let keyspace = server.keyspace;
         // A command that keeps the world from stopping may do so for ever.
         let mut patience = Patience::default();
-        let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
+        let mut lasts = || !self.is_awaited || patience.lasts(keyspace, WaitReason::World);
         if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {
             // A snapshot that was given up already stays so.
             self.abort(Aborted::CutFailure(CutFailure::Busy));

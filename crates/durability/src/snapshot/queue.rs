@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::time::Clock;
-use engine::runtime::write_gate::WriteGate;
+use engine::runtime::backpressure::Backpressure;
 use keyspace::{EntryBox, EntryRef, WalkSink};
 
 /// Bytes from which on writing commands wait: so many, less beside a limit of the memory that this
@@ -17,8 +17,8 @@ const FULL: usize = 16 << 20;
 const FULL_PART: u64 = 64;
 const FULL_LEAST: usize = 1 << 20;
 
-/// What `shut_since` holds while the gate is open.
-const OPEN: i64 = -1;
+/// What `on_since` holds while there is no backpressure.
+const OFF: i64 = -1;
 
 /// Entries that wait to be encoded, each with its physical database.
 pub(super) struct EntryQueue {
@@ -28,10 +28,10 @@ pub(super) struct EntryQueue {
     full: usize,
     /// The most bytes that it held.
     peak: AtomicUsize,
-    gate: &'static WriteGate,
+    backpressure: &'static Backpressure,
     clock: Clock,
-    /// When the gate was shut, on the monotonic clock in microseconds.
-    shut_since: AtomicI64,
+    /// When the backpressure began, on the monotonic clock in microseconds.
+    on_since: AtomicI64,
 }
 
 /// The queue as transactions see it.
@@ -58,15 +58,15 @@ fn full_beside(limit: u64) -> usize {
 
 impl EntryQueue {
     /// An empty one, where so many bytes of memory may be in use; 0 is no limit.
-    pub(super) fn new(gate: &'static WriteGate, clock: Clock, limit: u64) -> Self {
+    pub(super) fn new(backpressure: &'static Backpressure, clock: Clock, limit: u64) -> Self {
         Self {
             entries: Mutex::default(),
             bytes: AtomicUsize::new(0),
             full: full_beside(limit),
             peak: AtomicUsize::new(0),
-            gate,
+            backpressure,
             clock,
-            shut_since: AtomicI64::new(OPEN),
+            on_since: AtomicI64::new(OFF),
         }
     }
 
@@ -74,13 +74,13 @@ impl EntryQueue {
         let size = entry.borrow().memory();
         let mut entries = self.entries();
         entries.push_back((database, entry));
-        // Counted under the mutex, so that the thread that empties the queue cannot miss the gate.
+        // Counted under the mutex, so that the thread that empties the queue cannot miss it.
         let bytes = self.bytes.load(Ordering::Relaxed) + size;
         self.bytes.store(bytes, Ordering::Relaxed);
         self.peak.fetch_max(bytes, Ordering::Relaxed);
-        if bytes >= self.full && !self.gate.is_closed() {
-            self.shut_since.store(self.clock.monotonic_us(), Ordering::Relaxed);
-            self.gate.close();
+        if bytes >= self.full && !self.backpressure.is_on() {
+            self.on_since.store(self.clock.monotonic_us(), Ordering::Relaxed);
+            self.backpressure.begin();
         }
     }
 
@@ -111,9 +111,9 @@ impl EntryQueue {
     }
 
     /// Since when writers wait, on the monotonic clock in microseconds.
-    pub(super) fn shut_since(&self) -> Option<i64> {
-        let since = self.shut_since.load(Ordering::Relaxed);
-        (since != OPEN).then_some(since)
+    pub(super) fn on_since(&self) -> Option<i64> {
+        let since = self.on_since.load(Ordering::Relaxed);
+        (since != OFF).then_some(since)
     }
 
     /// The most bytes that it held.
@@ -122,8 +122,8 @@ impl EntryQueue {
     }
 
     fn open(&self) {
-        if self.shut_since.swap(OPEN, Ordering::Relaxed) != OPEN {
-            self.gate.open();
+        if self.on_since.swap(OFF, Ordering::Relaxed) != OFF {
+            self.backpressure.end();
         }
     }
 
@@ -137,38 +137,38 @@ mod tests {
     use std::sync::Arc;
 
     use base::time::Clock;
-    use engine::runtime::write_gate::WriteGate;
+    use engine::runtime::backpressure::Backpressure;
     use keyspace::{EntryBox, NewText, WalkSink};
 
     use super::{EntryQueue, FULL, FULL_LEAST, FULL_PART, Intake, full_beside};
 
     #[test]
     fn writers_wait_while_it_holds_too_much() {
-        let gate: &'static WriteGate = Box::leak(Box::default());
-        let queue = Arc::new(EntryQueue::new(gate, Clock::system(), 0));
+        let backpressure: &'static Backpressure = Box::leak(Box::default());
+        let queue = Arc::new(EntryQueue::new(backpressure, Clock::system(), 0));
         let intake = Intake(Arc::clone(&queue));
         let value = [b'x'; 60_000];
         let entry = EntryBox::text(b"k", NewText::from_client(&value), None);
         let mut count = 0;
-        while !gate.is_closed() {
+        while !backpressure.is_on() {
             intake.save(3, entry.borrow());
             count += 1;
         }
         assert!((FULL / 65_536..=FULL / 60_000 + 1).contains(&count));
-        assert!(queue.shut_since().is_some() && queue.peak() >= FULL);
+        assert!(queue.on_since().is_some() && queue.peak() >= FULL);
         let mut taken = 0;
-        while gate.is_closed() {
+        while backpressure.is_on() {
             let (database, entry) = queue.pop().expect("it is full");
             assert_eq!((database, entry.borrow().key()), (3, &b"k"[..]));
             taken += 1;
         }
         assert!((count / 2..=count / 2 + 2).contains(&taken), "{taken} of {count}");
-        assert!(queue.shut_since().is_none());
-        while !gate.is_closed() {
+        assert!(queue.on_since().is_none());
+        while !backpressure.is_on() {
             intake.save(3, entry.borrow());
         }
         queue.clear();
-        assert!(!gate.is_closed() && queue.pop().is_none());
+        assert!(!backpressure.is_on() && queue.pop().is_none());
     }
 
     #[test]

@@ -285,7 +285,7 @@ impl Drop for PipeSink {
 }
 
 #[test]
-fn who_reads_it_right_away_is_given_one_instant_at_its_own_pace() {
+fn a_sink_that_reads_right_away_gets_one_instant_at_its_own_pace() {
     let disk = SimulatedDisk::default();
     let server = server_on(&disk);
     fill(server, "old");

@@ -1,13 +1,12 @@
 //! Admission: everything that may keep a command from running, in one list.
 //!
 //! Where the answer may change while a command waits it is asked for again, by a shorter list:
-//! `Readmission::hold`, `admits_batched` and `Lane::enter_past_gates` say what each leaves out.
+//! `Readmission::hold` and `Lane::enter_past_gates` say what each leaves out. `admits_batched` lets
+//! a request pass that comes right behind an equal one, by what its own arguments can change alone.
 //! What flags a gate lets pass is said once, by what the gate is about (`limits`).
 //!
 //! Invariant: the first gate that objects decides. A gate changes nothing, but that a denial is
 //! logged and counted, and that a client whose user is gone is asked to go.
-
-use std::sync::Arc;
 
 use commands::declare::Group;
 use commands::{Flags, Role};
@@ -15,7 +14,7 @@ use keyspace::{Location, Refusal};
 use proto::Args;
 
 use crate::admission::acl_check;
-use crate::admission::protected_command::protect;
+use crate::admission::protected_command::protected_command_refusal;
 use crate::admission::quota;
 use crate::admission::redirection::RoutedRequest;
 use crate::admission::script_flags;
@@ -23,9 +22,9 @@ use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::limits::loading::LOADING;
-use crate::limits::slot_map::{SlotMap, TRYAGAIN};
-use crate::runtime::write_gate::WriteGate;
-use crate::session::{AclSubject, Request};
+use crate::limits::slot_map::SlotMap;
+use crate::runtime::backpressure::Backpressure;
+use crate::session::Request;
 use crate::session::{Session, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -175,7 +174,8 @@ fn protected_command(GateRequest { lane, session, entry, .. }: GateRequest<'_>) 
     if !entry.spec.flags.has(Flags::PROTECTED) {
         return Ok(());
     }
-    protect(lane, session, entry).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+    protected_command_refusal(lane, session, entry)
+        .map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
 /// What the client's user may do.
@@ -202,7 +202,7 @@ fn route<'a>(
     }
     let routes = lane.refreshed_routes();
     // A program that says that it writes goes where it may, and not only its commands.
-    let is_declared = speaks_for_others(entry.spec.role) && (routes.is_replica || !routes.is_up);
+    let is_declared = uses_declared_flags(entry.spec.role) && (routes.is_replica || !routes.is_up);
     let flags = match is_declared {
         true => declared_flags(lane, session, entry, args),
         false => effective_flags(session, entry),
@@ -216,7 +216,7 @@ fn route<'a>(
 #[inline]
 fn subscriber(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
     match session.is_resp2_subscriber() && !entry.spec.flags.has(Flags::SUBSCRIBED) {
-        true => Err(GateError::Refusal(confined(entry))),
+        true => Err(GateError::Refusal(subscriber_refusal(entry))),
         false => Ok(()),
     }
 }
@@ -278,7 +278,7 @@ fn write_refusals(
     if !refusals.are_there() {
         return Ok(());
     }
-    let flags = if speaks_for_others(role) { declared() } else { effective };
+    let flags = if uses_declared_flags(role) { declared() } else { effective };
     let refusal = refusals.refuse(&server.config, &server.journal, flags, role);
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
@@ -296,7 +296,7 @@ fn oom(
     if budget.limit() == 0 || is_yielding(lane.shared) {
         return Ok(());
     }
-    let asks_others = speaks_for_others(entry.spec.role) && budget.is_out_of_memory(0);
+    let asks_others = uses_declared_flags(entry.spec.role) && budget.is_out_of_memory(0);
     let flags = if asks_others { declared() } else { effective };
     budget.refuse(flags, room).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
@@ -310,7 +310,7 @@ fn is_yielding(server: &'static Shared) -> bool {
 /// Whether a command is refused by what it says of others: a program that says what it does would
 /// be refused in its middle, within a transaction behind what others of it have changed.
 #[inline]
-fn speaks_for_others(role: Role) -> bool {
+fn uses_declared_flags(role: Role) -> bool {
     script_flags::may_declare(role) || role == Role::Exec
 }
 
@@ -331,14 +331,14 @@ fn quotas(request: GateRequest<'_>) -> GateResult {
 #[inline]
 fn backpressure(GateRequest { lane, entry, .. }: GateRequest<'_>, effective: Flags) -> GateResult {
     let server = lane.shared;
-    let of_writes = closed_gate(server).filter(|_| may_write(effective));
+    let of_writes = write_backpressure_of(server).filter(|_| may_write(effective));
     let publishes = || entry.spec.group == Group::PubSub && effective.has(Flags::MAY_REPLICATE);
     let of_messages = || {
-        let gate = &server.gates.message_gate;
-        Some(gate).filter(|gate| gate.is_closed() && publishes())
+        let backpressure = &server.gates.message_backpressure;
+        Some(backpressure).filter(|backpressure| backpressure.is_on() && publishes())
     };
     match of_writes.or_else(of_messages) {
-        Some(gate) => Err(GateError::Wait(Suspension::Backpressure(gate))),
+        Some(backpressure) => Err(GateError::Wait(Suspension::Backpressure(backpressure))),
         None => Ok(()),
     }
 }
@@ -397,108 +397,6 @@ pub(crate) fn script_flags_of(server: &Shared) -> impl Fn(&CommandEntry, Args<'_
     move |entry, args| script_flags::declared_flags(server, entry, args)
 }
 
-/// The gates for one that begins a second time: its locks were given back in its middle, and others
-/// ran since. What rights, a pause, a limit and a failed disk promise holds for whatever takes its
-/// locks behind them.
-///
-/// Of the list above these are left out: what cannot have changed while its session waits for it
-/// (the number of its arguments, its client's state), the patience of others with a script, which
-/// it had for as long as its own lasts, and the rates of quotas, which were asked for and charged
-/// when it came. The gate that waits for memory is open for it: what it holds itself may be what is
-/// to be freed.
-pub struct Readmission<'a> {
-    pub(crate) server: &'static Shared,
-    /// Whose it is.
-    subject: Option<&'a Arc<AclSubject>>,
-    request: Request<'a>,
-    /// The version of the cluster's table by which it was let pass; none if its keys are not asked
-    /// for again.
-    routed: Option<u64>,
-    effective: FlagSet,
-    declared: Flags,
-    /// Whether its session can begin it anew, so that it need not wait where it is.
-    pub(crate) may_be_deferred: bool,
-}
-
-impl<'a> Readmission<'a> {
-    /// For a command that waited: asks the same gates as before the wait.
-    pub fn of_command(
-        server: &'static Shared,
-        subject: Option<&'a Arc<AclSubject>>,
-        request: Request<'a>,
-        routed: Option<u64>,
-    ) -> Self {
-        let flags = request.entry.spec.flags;
-        let may_be_deferred = true;
-        Self {
-            server,
-            subject,
-            request,
-            routed,
-            effective: FlagSet::of(flags),
-            declared: flags,
-            may_be_deferred,
-        }
-    }
-
-    /// For a program that is a command, or whose commands are queued: `queued` says what they do,
-    /// and what they say that they do as this finds it.
-    pub(crate) fn of_program(
-        server: &'static Shared,
-        subject: Option<&'a Arc<AclSubject>>,
-        request: Request<'a>,
-        (routed, may_be_deferred): (u64, bool),
-        queued: impl FnOnce(FlagsOf<'_>) -> Option<(FlagSet, Flags)>,
-    ) -> Self {
-        let of = script_flags_of(server);
-        let Request { entry, args, .. } = request;
-        let own = FlagSet::of(entry.spec.flags);
-        let (effective, declared) = match queued(&of) {
-            Some((queued, declared)) => (own.and(queued), declared),
-            None => (own, of(entry, args)),
-        };
-        let routed = Some(routed);
-        Self { server, subject, request, routed, effective, declared, may_be_deferred }
-    }
-
-    /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
-    /// has its locks: a gate that is shut afterwards is shut behind all that it does.
-    pub fn hold(&self) -> Result<bool, Refusal> {
-        let Self { server, subject, request, effective, declared, .. } = *self;
-        if self.routed.is_some_and(|version| version != server.gates.routing.version()) {
-            // The gates know the way; what cannot go back to them is not let in.
-            return if self.may_be_deferred { Ok(true) } else { Err(TRYAGAIN) };
-        }
-        if server.gates.loading.refuses(|| effective) {
-            return Err(LOADING);
-        }
-        if server.gates.replica_role.refuses_stale(|| effective) {
-            return Err(MASTERDOWN);
-        }
-        if let Some(refusal) = subject.and_then(|subject| subject.refuse_again(server, request)) {
-            return Err(refusal);
-        }
-        if let Some(refusal) =
-            server.gates.write_refusals.refuse(&server.config, &server.journal, declared, Role::Any)
-        {
-            return Err(refusal);
-        }
-        let more = budget::room_for(declared, request.args);
-        let garbage = server.keyspace.lazy_free_queue().bytes();
-        if let Some(refusal) =
-            server.memory.budget.refuse_late(&server.config, declared, more, garbage)
-        {
-            return Err(refusal);
-        }
-        if let Some(refusal) = quota::refuse_again(server, request) {
-            return Err(refusal);
-        }
-        let waits_for_disk = may_write(effective.any) && server.gates.closed_write_gate().is_some();
-        let now = || server.keyspace.clock().now_ms();
-        Ok(waits_for_disk || server.gates.pause.holds(|| declared, now))
-    }
-}
-
 /// Whether a command may run, or be queued, right behind one that was admitted; most are behind one
 /// for the same command. What a program says of itself is looked at behind another where its client
 /// is in MONITOR, which only that gate asks; a caller that cares for others leaves `before` out.
@@ -552,15 +450,16 @@ pub(crate) fn may_declare(entry: &CommandEntry) -> bool {
 
 /// Whether a command may leave something behind: scripts may, whatever they say.
 #[inline]
-fn may_write(flags: Flags) -> bool {
+pub(super) fn may_write(flags: Flags) -> bool {
     flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)
 }
 
 /// What has no room at present for what commands leave behind.
 #[inline]
-fn closed_gate(server: &'static Shared) -> Option<&'static WriteGate> {
-    let of_memory = || Some(&server.memory.budget.gate).filter(|gate| gate.is_closed());
-    server.gates.closed_write_gate().or_else(of_memory)
+fn write_backpressure_of(server: &'static Shared) -> Option<&'static Backpressure> {
+    let of_memory =
+        || Some(&server.memory.budget.backpressure).filter(|backpressure| backpressure.is_on());
+    server.gates.write_backpressure().or_else(of_memory)
 }
 
 /// The flags that gates let a command pass by; EXEC's commands pass together.
@@ -591,7 +490,7 @@ fn declared_flags(lane: &Lane, session: &Session, entry: &CommandEntry, args: Ar
 
 /// In RESP2 a subscriber could not tell most replies from messages.
 #[cold]
-fn confined(entry: &CommandEntry) -> Refusal {
+fn subscriber_refusal(entry: &CommandEntry) -> Refusal {
     Refusal::owned(format!(
         "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
          allowed in this context",

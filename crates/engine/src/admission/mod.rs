@@ -8,5 +8,6 @@ pub mod gates;
 pub mod password;
 mod protected_command;
 pub(crate) mod quota;
+pub mod readmission;
 pub mod redirection;
 pub mod script_flags;

@@ -13,7 +13,11 @@ use crate::table::command_table::CommandEntry;
 
 /// Why a client may not run one of them.
 #[cold]
-pub(super) fn protect(lane: &Lane, session: &Session, entry: &CommandEntry) -> Option<Refusal> {
+pub(super) fn protected_command_refusal(
+    lane: &Lane,
+    session: &Session,
+    entry: &CommandEntry,
+) -> Option<Refusal> {
     let config = &lane.shared.config;
     let (access, word): (DebugAccess, &str) = match entry.spec.role {
         Role::Debug => (config.get(ENABLE_DEBUG_COMMAND), "debug"),

@@ -7,15 +7,17 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use acl::Context;
 use commands::declare::Group;
 use commands::{Flags, Role};
 use keyspace::{Location, PartitionIndex, PartitionSet, Refusal, Tx};
 use proto::Args;
 use smallvec::SmallVec;
 
+use crate::admission::script_flags;
 use crate::clients::registry::client_flags;
 use crate::limits::slot_map::{SlotAccess, SlotMap, SlotQuery};
-use crate::session::{PROXY_LIBRARY, Session};
+use crate::session::{MultiQueue, PROXY_LIBRARY, Request, Session};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
@@ -81,9 +83,29 @@ impl RoutedRequest<'_> {
             return false;
         }
         match &session.multi {
-            Some(multi) if entry.spec.role == Role::Exec => multi.queue_for_elsewhere().is_some(),
-            _ => entry.runs_elsewhere(),
+            Some(multi) if entry.spec.role == Role::Exec => {
+                multi.queue_for_elsewhere().is_some_and(|queue| self.may_send_on_queue(queue))
+            }
+            _ => entry.runs_elsewhere() && !self.may_exceed_rights(entry),
         }
+    }
+
+    /// Whether a command may do what its words do not say, for a client that may not do everything:
+    /// at another node what a script calls is asked of the link's user.
+    fn may_exceed_rights(self, entry: &CommandEntry) -> bool {
+        script_flags::may_declare(entry.spec.role) && !self.session.may_do_everything()
+    }
+
+    /// Whether the client may still do what it has queued.
+    fn may_send_on_queue(self, queue: &MultiQueue) -> bool {
+        let Some(subject) = self.session.acl_subject(self.server) else { return true };
+        queue.iter_from(0).all(|queued| {
+            let (entry, args) = (queued.entry, queued.args);
+            let request = Request { entry, args, database: self.session.database };
+            !self.may_exceed_rights(entry)
+                && subject.denial(self.server, Context::Multi, request).is_none()
+                && subject.refuse_pattern(request).is_none()
+        })
     }
 
     fn query(self, slot: PartitionIndex) -> SlotQuery {

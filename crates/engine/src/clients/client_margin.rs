@@ -42,7 +42,7 @@ mod tests {
     use super::{ClientMemoryMargin, LARGE};
 
     #[test]
-    fn all_are_looked_at_once_what_was_left_is_outgrown() {
+    fn clients_are_looked_at_once_they_outgrow_the_margin() {
         let margin = ClientMemoryMargin::default();
         let large = LARGE.cast_signed();
         assert!(margin.record(large), "nothing is known");

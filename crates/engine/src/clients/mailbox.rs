@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_or_leaves_in_between_gets_what_is_meant_for_it() {
+    fn a_subscriber_that_joins_or_leaves_between_gets_what_is_meant_for_it() {
         let rig = Rig::new();
         let (wakes, early) = (PendingWakes::default(), rig.join(0));
         rig.publish(&wakes, "a");
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_and_has_not_looked_yet_is_not_woken_again() {
+    fn a_client_that_was_woken_and_has_not_looked_yet_is_not_woken_again() {
         let rig = Rig::new();
         let (client, wakes) = (rig.join(1), PendingWakes::default());
         let woken_for = |texts: &[&str]| {
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moves_misses_nothing_and_sees_no_other_order() {
+    fn a_client_that_moves_misses_no_message_and_sees_no_other_order() {
         let rig = Rig::new();
         let (wakes, client) = (PendingWakes::default(), rig.join(0));
         rig.publish(&wakes, "a");

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::{Mailboxes, PendingWakes};
-use crate::clients::registry::{Bundle, Client, Delivery};
+use crate::clients::registry::{Client, Delivery, MessageBatch};
 
 /// Some clients, by worker.
 #[derive(Default)]
@@ -138,7 +138,7 @@ impl WorkerSubscribers {
         messages: &[(u64, Arc<[u8]>)],
         wake: &mut dyn FnMut(&Arc<Client>),
     ) -> usize {
-        let later_than = |number: u64| -> Bundle {
+        let later_than = |number: u64| -> MessageBatch {
             let later = messages.iter().filter(|(own, _)| *own > number);
             later.map(|(_, bytes)| Arc::clone(bytes)).collect()
         };

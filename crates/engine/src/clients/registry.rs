@@ -70,12 +70,12 @@ struct Deliveries {
 }
 
 /// Messages in order that several clients get together.
-pub(crate) type Bundle = Arc<[Arc<[u8]>]>;
+pub(crate) type MessageBatch = Arc<[Arc<[u8]>]>;
 
 /// What a client is given at once.
 pub enum Delivery {
     /// Replies of pub/sub, MONITOR and the like, ready to be sent.
-    Messages(Bundle),
+    Messages(MessageBatch),
     /// Keys that the client is to forget: CLIENT TRACKING.
     Notices(Vec<Invalidation>),
     /// Shard channels of these hash slots are another node's now.
@@ -479,7 +479,7 @@ impl Client {
     }
 
     /// Whether somebody has asked for its end, be it seen to or not.
-    pub(crate) fn was_killed(&self) -> bool {
+    pub fn was_killed(&self) -> bool {
         self.signals.load(Ordering::Acquire) & KILLED != 0
     }
 
@@ -601,7 +601,7 @@ mod tests {
 
     /// Its session lets go of what stood for it, and says that it waits no more behind that.
     #[test]
-    fn who_was_served_is_told_from_who_waits_for_something_else() {
+    fn a_served_client_waits_for_keys_until_its_session_says_otherwise() {
         let client = Clients::default().register(Peer::Unix, Peer::Unix, 0, 0);
         let is_known = |client: &Client| client.names().waiter().is_some();
         assert!(!client.names().waits_for_keys());
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_on_this_machine_is_a_neighbour_by_whichever_address() {
+    fn a_client_of_this_machine_is_a_neighbour_by_whichever_address() {
         let address = |text: &str| Peer::Tcp(text.parse::<std::net::SocketAddr>().unwrap().into());
         let clients = Clients::default();
         for (peer, local, is_local, is_neighbour) in [

@@ -17,10 +17,10 @@ const KEYS_PER_LOCK: usize = 64;
 pub struct Unregistrar {
     keyspace: &'static Keyspace,
     /// To a worker that does it.
-    workers: OnceLock<Box<PassOn>>,
+    workers: OnceLock<Box<UnregistrationHandler>>,
 }
 
-type PassOn = dyn Fn(Box<Unregistration>) + Send + Sync;
+type UnregistrationHandler = dyn Fn(Box<Unregistration>) + Send + Sync;
 
 impl Unregistrar {
     /// Without workers yet, while no client can wait or watch.

@@ -18,7 +18,7 @@ use crate::observe::hot_key_sketch::SampledRequest;
 use crate::observe::monitor;
 use crate::observe::stats::row_of_applier;
 use crate::runtime::counters::add;
-use crate::session::{BookedElsewhere, ExecutedCommand, Session, Step, Suspension};
+use crate::session::{ExecutedCommand, OtherDatabaseUsage, Session, Step, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 
@@ -183,7 +183,7 @@ fn charge_accounts(
 
 #[cold]
 fn charge_request(lane: &Lane, session: &Session, usage: &Usage) {
-    let BookedElsewhere { began_in, reply_bytes, micros } = session.take_booked_elsewhere();
+    let OtherDatabaseUsage { began_in, reply_bytes, micros } = session.take_booked_elsewhere();
     let [requests, bytes_in, bytes_out, cpu] = *usage;
     let (bytes_out, cpu) = (bytes_out.saturating_sub(reply_bytes), cpu.saturating_sub(micros));
     let rest = [requests, bytes_in, bytes_out, cpu];

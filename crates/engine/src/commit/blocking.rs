@@ -72,7 +72,7 @@ impl KeyWait {
         &self,
         lane: &Lane,
         acquisition: Acquisition,
-        round: u32,
+        widenings: u32,
     ) -> Result<(), Acquisition> {
         // The attempt to serve the client says when to look next.
         blocked(&self.waiter).again.store(NEVER, Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl KeyWait {
         blocked(&self.waiter).awaited.keys().for_each(|key| tx.signal_key_as_ready(key));
         match publish::commit(lane.shared, &lane.wakes, &mut tx, Args::default()) {
             Ok(_) => Ok(()),
-            Err(_) => Err(tx.widen(round)),
+            Err(_) => Err(tx.widen(widenings)),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::lane::Lane;
 use crate::limits::slot_map::{SlotMap, SlotQuery, TRYAGAIN};
 use crate::runtime::failpoint;
 use crate::session::{
-    LockWaitEnd, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
+    LockWaitEnd, RequestAttempt, Session, Step, SteppedWork, Steps, Suspension, tx_options,
 };
 use crate::table::command_table::CommandEntry;
 use crate::table::flag_set::FlagSet;
@@ -57,7 +57,7 @@ pub trait ForeignBody: CommandBody {
     fn visit_keys(&self, visit: impl FnMut(&[u8], bool));
 
     /// The request in steps, if its keys are too many to be locked together.
-    fn in_steps(&self, entry: &'static CommandEntry) -> Option<Box<dyn Stepwise>>;
+    fn in_steps(&self, entry: &'static CommandEntry) -> Option<Box<dyn SteppedWork>>;
 
     /// How many bytes it takes in words, about.
     fn extent(&self) -> usize;
@@ -212,7 +212,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     fn run_data(&mut self, granted: Granted) -> Step {
         let (lane, entry) = (self.lane, self.entry);
         let mut located = LocatedKeys::default();
-        let (acquisition, round) = match granted {
+        let (acquisition, attempt) = match granted {
             Some(granted) => granted,
             None => {
                 if let Some(work) = self.body.in_steps(entry) {
@@ -223,7 +223,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                         work,
                     )));
                 }
-                let (keyspace, round) = (lane.shared.keyspace, RequestAttempt::default());
+                let (keyspace, attempt) = (lane.shared.keyspace, RequestAttempt::default());
                 let partitions = match self.body.only_key() {
                     Some((_, location)) => PartitionSet::from_slice(&[location.partition()]),
                     None => {
@@ -233,14 +233,14 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                 };
                 let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
                 if !locks::acquire(lane, || FlagSet::of(entry.spec.flags), &mut acquisition) {
-                    return locks::park(lane, acquisition, round);
+                    return locks::park(lane, acquisition, attempt);
                 }
-                (acquisition, round)
+                (acquisition, attempt)
             }
         };
-        match self.transact(acquisition, &round, &mut located) {
+        match self.transact(acquisition, &attempt, &mut located) {
             Ok(_) => Step::Done,
-            Err(wider) => locks::park_wider(lane, wider, &round),
+            Err(wider) => locks::park_wider(lane, wider, &attempt),
         }
     }
 
@@ -263,7 +263,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     fn transact(
         &mut self,
         acquisition: Acquisition,
-        round: &RequestAttempt,
+        attempt: &RequestAttempt,
         located: &mut LocatedKeys,
     ) -> Result<bool, Acquisition> {
         let (lane, server) = (self.lane, self.lane.shared);
@@ -291,7 +291,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                 server.observed.stats.failed(lane.number, self.entry.id);
                 false
             }
-            HandlerOutcome::Widen => return Err(tx.widen(round.number)),
+            HandlerOutcome::Widen => return Err(tx.widen(attempt.widenings)),
             HandlerOutcome::Heavy | HandlerOutcome::Wait(_) => {
                 unreachable!("no front has such requests")
             }

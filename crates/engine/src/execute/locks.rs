@@ -34,7 +34,7 @@ pub(super) fn enter(
         }
         Some(LockWaitEnd::Busy) => return (GateVerdict::Refused(BUSY), None),
         // Rights, a pause or a load may have come while it waited: then the locks go back.
-        Some(LockWaitEnd::Locks(acquisition, round)) => Some((acquisition, round)),
+        Some(LockWaitEnd::Locks(acquisition, attempt)) => Some((acquisition, attempt)),
     };
     let verdict = admit();
     let is_admitted = matches!(verdict, GateVerdict::Admitted);
@@ -53,12 +53,16 @@ pub(super) fn acquire(
 
 /// Leaves a request until its locks are there.
 #[cold]
-pub(super) fn park(lane: &Lane, acquisition: Acquisition, round: RequestAttempt) -> Step {
-    Step::Postpone(Suspension::Locks(Parked::new(acquisition, round, lane.ticked_us())))
+pub(super) fn park(lane: &Lane, acquisition: Acquisition, attempt: RequestAttempt) -> Step {
+    Step::Postpone(Suspension::Locks(Parked::new(acquisition, attempt, lane.ticked_us())))
 }
 
 /// Leaves a request until the locks are there that it turned out to need in this round.
 #[cold]
-pub(super) fn park_wider(lane: &Lane, wider: Acquisition, round: &RequestAttempt) -> Step {
-    park(lane, wider, RequestAttempt { number: round.number + 1, ..RequestAttempt::default() })
+pub(super) fn park_wider(lane: &Lane, wider: Acquisition, attempt: &RequestAttempt) -> Step {
+    park(
+        lane,
+        wider,
+        RequestAttempt { widenings: attempt.widenings + 1, ..RequestAttempt::default() },
+    )
 }

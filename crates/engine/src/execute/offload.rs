@@ -3,17 +3,19 @@
 //! Invariant: a transaction has the keyspace's leave for heavy work from before it leaves its
 //! worker's turnstile until its locks are dropped, panic or not.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use base::time::Clock;
 use commands::Flags;
 use keyspace::{
-    Acquisition, BUSY, CommandStart, HeavyPass, Obstacle, PartitionSet, Refusal, Tx, TxOptions,
+    Acquisition, BUSY, CommandStart, HeavyPass, PartitionIndex, PartitionSet, Refusal, Tx,
+    TxOptions, WaitReason,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
-use crate::admission::gates;
+use crate::admission::readmission::{Passage, Readmission};
 use crate::admission::redirection::OpenSlotKeys;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
@@ -64,8 +66,8 @@ pub(crate) struct OffloadedTransaction {
     /// The client that the transaction is for.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
-    /// The version of the cluster's table by which it was let pass.
-    pub(crate) routed: u64,
+    /// By what it was let pass.
+    pub(crate) passage: Passage,
     /// Its keys of a slot on the move.
     pub(crate) open_keys: Option<OpenSlotKeys>,
     /// The fields that its values get here, if it is an import.
@@ -119,14 +121,14 @@ impl OffloadedTransaction {
     /// Runs the command, as often as it needs more locks.
     fn execute(self, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
-        let Self { mut pass, mut running, mut tx, client, subject, routed, open_keys, fields } =
+        let Self { mut pass, mut running, mut tx, client, subject, passage, open_keys, fields } =
             self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let (server, subject) = (work.server, subject.as_ref());
-        let gates = gates::Readmission::of_command(server, subject, request, Some(routed));
+        let readmission = Readmission::of_command(server, subject, request, passage);
         let (mut failed, mut seen, mut waits, wakes) =
             (false, ReplyLsn::default(), None, PendingWakes::default());
         let entry = work.entry;
@@ -134,7 +136,7 @@ impl OffloadedTransaction {
         let words = imported.as_ref().unwrap_or(&args).as_args();
         let served =
             ServedRequest { server: work.server, client: Some(client.id), entry, args: words };
-        for round in 0.. {
+        for widenings in 0.. {
             if let (None, Some(buffer)) = (&imported, args.buffer()) {
                 tx.came_in(buffer);
             }
@@ -146,7 +148,10 @@ impl OffloadedTransaction {
                     waits = Some(Waiting::begin(&mut tx, &client, work.waiting(), *wait));
                 }
                 HandlerOutcome::Widen => {
-                    match again(tx, round, &mut pass, &mut running, &gates, || true)
+                    let (pass_of, running_of) = (&mut pass, &mut running);
+                    let widen = || again(tx, widenings, pass_of, running_of, &readmission, || true);
+                    match watch
+                        .without(widen)
                         .and_then(|tx| with_open_keys(open_keys.as_ref(), work.server, tx))
                     {
                         Ok(widened) => {
@@ -189,14 +194,14 @@ impl OffloadedTransaction {
 #[cold]
 fn again(
     tx: Tx,
-    round: u32,
+    widenings: u32,
     pass: &mut Option<HeavyPass>,
     running: &mut RunningGuard,
-    gates: &gates::Readmission<'_>,
+    readmission: &Readmission<'_>,
     mut are_wanted: impl FnMut() -> bool,
 ) -> Result<Tx, NotReadmitted> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
-    let mut acquisition = tx.widen(round);
+    let mut acquisition = tx.widen(widenings);
     running.pause();
     // A transaction that had the world is begun again in a failpoint, and has stepped aside
     // already.
@@ -219,13 +224,13 @@ fn again(
             acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
             let is_granted = acquisition.attempt();
             assert!(is_granted, "nothing is asked for");
-        } else if gates.hold()? {
-            acquisition = await_leave(gates, acquisition, pass.as_mut(), &mut are_wanted)?;
+        } else if readmission.hold(locked_by(&acquisition))? {
+            acquisition = await_leave(readmission, acquisition, pass.as_mut(), &mut are_wanted)?;
             running.begin_anew();
             continue;
         }
         if acquisition.prolong() {
-            if let Obstacle::Partitions(partitions) = acquisition.obstacle() {
+            if let WaitReason::Partitions(partitions) = acquisition.obstacle() {
                 running.resume(partitions.iter().copied().collect());
             }
             let now_us = keyspace.clock().now_us();
@@ -233,6 +238,11 @@ fn again(
         }
         acquisition.defer();
     }
+}
+
+/// The partitions that an acquisition has, if it has not all.
+pub(super) fn locked_by(acquisition: &Acquisition) -> Option<&[PartitionIndex]> {
+    (!acquisition.wants_world()).then(|| acquisition.partitions())
 }
 
 /// A transaction that has its locks again, unless a key of a slot on the move went meanwhile: the
@@ -254,18 +264,18 @@ fn with_open_keys(
 /// its thread, too.
 #[cold]
 fn await_leave(
-    gates: &gates::Readmission<'_>,
+    readmission: &Readmission<'_>,
     acquisition: Acquisition,
     pass: Option<&mut HeavyPass>,
     are_wanted: &mut impl FnMut() -> bool,
 ) -> Result<Acquisition, NotReadmitted> {
-    if gates.may_be_deferred {
+    if readmission.may_be_deferred {
         return Err(NotReadmitted::PutOff);
     }
-    let (server, keyspace) = (gates.server, gates.server.keyspace);
+    let (server, keyspace) = (readmission.server, readmission.server.keyspace);
     let again = match acquisition.obstacle() {
-        Obstacle::World => Acquisition::of_world(keyspace),
-        Obstacle::Partitions(partitions) => {
+        WaitReason::World => Acquisition::of_world(keyspace),
+        WaitReason::Partitions(partitions) => {
             Acquisition::of_partitions(keyspace, partitions.iter().copied().collect())
         }
     };
@@ -275,7 +285,7 @@ fn await_leave(
         pass.suspend();
     }
     let leave = loop {
-        match gates.hold() {
+        match readmission.hold(locked_by(&again)) {
             Ok(true) if server.gates.shutdown_request.is_asked() => break Err(BUSY.into()),
             Ok(true) if !are_wanted() => break Ok(again),
             Ok(true) => std::thread::sleep(BETWEEN_LOOKS),
@@ -389,18 +399,26 @@ impl Background {
     }
 }
 
-/// How long a piece of work takes.
+/// How long a piece of work takes, without what it waits for.
 struct WorkTimer<'a> {
     clock: &'a Clock,
-    started: i64,
+    started: Cell<i64>,
 }
 
 impl<'a> WorkTimer<'a> {
     fn start(clock: &'a Clock) -> Self {
-        Self { clock, started: clock.monotonic_us() }
+        Self { clock, started: Cell::new(clock.monotonic_us()) }
     }
 
     fn micros(&self) -> u64 {
-        u64::try_from(self.clock.monotonic_us() - self.started).unwrap_or(0)
+        u64::try_from(self.clock.monotonic_us() - self.started.get()).unwrap_or(0)
+    }
+
+    /// Waits, which is no work.
+    fn without<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let since = self.clock.monotonic_us();
+        let waited_for = wait();
+        self.started.set(self.started.get() + self.clock.monotonic_us() - since);
+        waited_for
     }
 }

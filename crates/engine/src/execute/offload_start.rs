@@ -16,6 +16,7 @@ use proto::{ArgSpans, Args, OwnedArgs};
 use tokio::sync::oneshot;
 
 use super::CommandExecution;
+use crate::admission::readmission::Passage;
 use crate::commit::handler::HandlerWork;
 use crate::execute::offload::{OffloadedCommand, OffloadedTransaction, ReadPhase, UnlockedCommand};
 use crate::session::{OffloadResult, Suspension};
@@ -41,7 +42,7 @@ impl CommandExecution<'_> {
         &self,
         mut tx: Tx,
         work: HandlerWork,
-        mut round: RequestAttempt,
+        mut attempt: RequestAttempt,
         is_first: bool,
     ) -> Step {
         let server = work.server;
@@ -49,18 +50,18 @@ impl CommandExecution<'_> {
         // A transaction that has the world needs no leave, and would wait for itself.
         if !tx.has_world() {
             let asked =
-                round.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
+                attempt.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
             if !asked.is_admitted() {
-                let round = RequestAttempt { pass: Some(asked), moves: false, ..round };
+                let attempt = RequestAttempt { pass: Some(asked), moves: false, ..attempt };
                 drop(tx);
-                return self.park(self.plan(self.located().0), round);
+                return self.park(self.plan(self.located().0), attempt);
             }
             if let Some(phase) = self.read_phase(&tx, work, is_first) {
                 return self.read_apart(tx, phase, asked, work);
             }
             if !tx.prolong() {
-                let round = RequestAttempt { pass: Some(asked), moves: false, ..round };
-                return self.park(tx.defer(), round);
+                let attempt = RequestAttempt { pass: Some(asked), moves: false, ..attempt };
+                return self.park(tx.defer(), attempt);
             }
             pass = Some(asked);
         }
@@ -68,10 +69,10 @@ impl CommandExecution<'_> {
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(server);
         let fields = self.import.as_ref().map(|import| Arc::clone(&import.fields));
-        let routed = self.lane.routed();
+        let passage = Passage::of(self.lane, self.session);
         let open_keys = self.open_keys();
         let transaction =
-            OffloadedTransaction { pass, running, tx, client, subject, routed, open_keys, fields };
+            OffloadedTransaction { pass, running, tx, client, subject, passage, open_keys, fields };
         self.offload(OffloadedCommand::OffloadedTransaction(transaction), work)
     }
 
@@ -96,8 +97,8 @@ impl CommandExecution<'_> {
         let options = TxOptions { undoable, ..tx_options(self.lane, self.session) };
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(self.lane.shared);
-        let routed = self.lane.routed();
-        let unlocked = UnlockedCommand { pass, options, client, subject, routed };
+        let passage = Passage::of(self.lane, self.session);
+        let unlocked = UnlockedCommand { pass, options, client, subject, passage };
         Some(self.offload(OffloadedCommand::UnlockedCommand(unlocked), self.work(handler)))
     }
 
@@ -156,8 +157,8 @@ impl CommandExecution<'_> {
         pass.suspend();
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(work.server);
-        let routed = self.lane.routed();
-        let reading = ReadPhase { pass, phase, options, partitions, client, subject, routed };
+        let passage = Passage::of(self.lane, self.session);
+        let reading = ReadPhase { pass, phase, options, partitions, client, subject, passage };
         self.offload(OffloadedCommand::ReadPhase(reading), work)
     }
 }

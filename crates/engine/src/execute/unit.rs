@@ -10,6 +10,7 @@ use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
 use super::locks::Granted;
+use crate::admission::readmission::Passage;
 use crate::admission::redirection::slot_access;
 use crate::execute::offload::OffloadedProgram;
 use crate::journal::ReplyLsn;
@@ -58,13 +59,13 @@ impl CommandExecution<'_> {
         let (located, undoable) =
             (take(&mut needs.located), needs.undoable || failpoint::wants_undo());
         let is_granted = grant.is_some();
-        let (mut acquisition, mut round) =
+        let (mut acquisition, mut attempt) =
             grant.unwrap_or_else(|| (self.acquisition(needs), RequestAttempt::default()));
-        if !round.killed.is_empty() {
-            program.kill(self.args, take(&mut round.killed));
+        if !attempt.killed.is_empty() {
+            program.kill(self.args, take(&mut attempt.killed));
         }
         if !is_granted && !self.acquire(&mut acquisition) {
-            return self.park(acquisition, round);
+            return self.park(acquisition, attempt);
         }
         let mut tx = self.begin(acquisition, undoable);
         if let Some(keys) = open_keys
@@ -79,8 +80,8 @@ impl CommandExecution<'_> {
         tx.set_located(located);
         let mark = self.out.mark();
         let mut unit = Unit::begin(server, tx, self.session.reader());
-        if round.moves {
-            match self.move_away(unit, program, mark, &mut round) {
+        if attempt.moves {
+            match self.move_away(unit, program, mark, &mut attempt) {
                 Ok(step) => return step,
                 Err((stays, its_program)) => (unit, program) = (*stays, its_program),
             }
@@ -92,9 +93,9 @@ impl CommandExecution<'_> {
                     conclude(self.lane, self.session, self.entry, self.args, &mut *program, seen);
                     return Step::Done;
                 }
-                Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &round),
+                Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &attempt),
                 Err(_) if !unit.refuses_long_work() => unreachable!("it may take its time"),
-                Err(_) => match self.move_away(unit, program, mark, &mut round) {
+                Err(_) => match self.move_away(unit, program, mark, &mut attempt) {
                     Ok(step) => return step,
                     Err((stays, its_program)) => (unit, program) = (*stays, its_program),
                 },
@@ -132,17 +133,17 @@ impl CommandExecution<'_> {
         unit: Unit,
         program: &mut dyn Program,
         mark: Mark,
-        round: &RequestAttempt,
+        attempt: &RequestAttempt,
     ) -> Step {
         debug_assert!(!unit.is_final(), "what is final is never begun again");
         self.out.truncate(mark);
         program.restart();
         let (moves, killed) = (unit.begins_offloaded(), program.killed());
-        let acquisition = unit.into_tx().widen(round.number);
-        let number = round.number + u32::from(!moves);
+        let acquisition = unit.into_tx().widen(attempt.widenings);
+        let widenings = attempt.widenings + u32::from(!moves);
         self.park(
             acquisition,
-            RequestAttempt { number, moves, killed, ..RequestAttempt::default() },
+            RequestAttempt { widenings, moves, killed, ..RequestAttempt::default() },
         )
     }
 
@@ -155,14 +156,14 @@ impl CommandExecution<'_> {
         mut unit: Unit,
         mut program: Box<dyn Program>,
         mark: Mark,
-        round: &mut RequestAttempt,
+        attempt: &mut RequestAttempt,
     ) -> Result<Step, (Box<Unit>, Box<dyn Program>)> {
         let server = unit.server;
         let mut pass = None;
         // A unit that has the world needs no leave, and would wait for itself.
         if !unit.tx.has_world() {
             let mut asked =
-                round.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
+                attempt.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
             let may_be_undone = unit.tx.is_undoable() && !unit.is_final();
             if !asked.is_admitted() && (unit.is_fresh() || may_be_undone) {
                 self.out.truncate(mark);
@@ -171,11 +172,11 @@ impl CommandExecution<'_> {
                     drop(unit);
                     self.acquisition(program.needs(self.args, self.known()))
                 } else {
-                    unit.into_tx().widen(round.number)
+                    unit.into_tx().widen(attempt.widenings)
                 };
                 let killed = program.killed();
-                let round = RequestAttempt { pass: Some(asked), killed, ..take(round) };
-                return Ok(self.park(acquisition, round));
+                let attempt = RequestAttempt { pass: Some(asked), killed, ..take(attempt) };
+                return Ok(self.park(acquisition, attempt));
             }
             if !asked.is_admitted() {
                 // A request for the world waits for the unit in any case.
@@ -191,8 +192,8 @@ impl CommandExecution<'_> {
                 self.out.truncate(mark);
                 program.restart();
                 let killed = program.killed();
-                let round = RequestAttempt { pass: Some(asked), killed, ..take(round) };
-                return Ok(self.park(unit.into_tx().defer(), round));
+                let attempt = RequestAttempt { pass: Some(asked), killed, ..take(attempt) };
+                return Ok(self.park(unit.into_tx().defer(), attempt));
             }
             pass = Some(asked);
         }
@@ -207,14 +208,14 @@ impl CommandExecution<'_> {
             pass,
             program,
             subject,
-            routed: self.lane.routed(),
+            passage: Passage::of(self.lane, self.session),
             open_keys: self.open_keys(),
             output,
             entry,
             resp,
             wants_reply,
             widens,
-            rounds: round.number,
+            widenings: attempt.widenings,
             micros,
             count: server.threads.background.count_program(),
         };

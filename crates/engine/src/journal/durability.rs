@@ -57,9 +57,10 @@ pub(super) struct WaitingLine {
     pub(super) growth: LineGrowth,
 }
 
-/// Where a task stands in the line of those that wait for safety, if it does.
+/// Where a task stands in the line of those that wait for safety, if it does: how often all were to
+/// look again when it came, and what it waits for there. With that it is taken out of line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinePlace(pub(super) Option<u64>);
+pub struct LinePlace(pub(super) Option<(u64, Lsn)>);
 
 /// How far a reader is.
 pub(super) struct ReaderProgress {

@@ -68,7 +68,7 @@ mod tests {
     use crate::runtime::counting_waker::CountingWaker;
 
     #[test]
-    fn who_waits_goes_on_when_it_is_lowered() {
+    fn a_session_that_waits_is_woken_once_when_the_fence_is_lowered() {
         let (fence, session) = (SnapshotFence::default(), Arc::new(CountingWaker::default()));
         let waker = Waker::from(Arc::clone(&session));
         assert!(!fence.wait(&waker), "nothing is to follow");

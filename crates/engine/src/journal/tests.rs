@@ -226,8 +226,31 @@ fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
     assert!(!journal.is_durable(last));
 }
 
+/// A task may wait for more each time that it looks, or for less: it is woken when that is safe.
 #[test]
-fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
+fn a_task_whose_wish_changes_is_woken_for_each_that_becomes_safe() {
+    let journal = journal_on(Clock::system());
+    let (reader, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
+    let lsns = [b"one", b"two", b"six"].map(|record| journal.append(record));
+    let waiter = Arc::new(CountingWaker::default());
+    let (waker, mut place) = (Waker::from(Arc::clone(&waiter)), LinePlace::default());
+    for (count, lsn) in lsns.into_iter().enumerate() {
+        for _ in 0..3 {
+            assert!(journal.wait_for_safety(lsn, &waker, &mut place));
+        }
+        assert_eq!(waiter.count(), count, "it stands in line once");
+        journal.acknowledge(reader, lsn);
+    }
+    let (near, far) = (journal.append(b"near"), journal.append(b"far"));
+    let before = waiter.count();
+    assert!(journal.wait_for_safety(far, &waker, &mut place));
+    assert!(journal.wait_for_safety(near, &waker, &mut place));
+    journal.acknowledge(reader, near);
+    assert_eq!((before, waiter.count()), (3, 4));
+}
+
+#[test]
+fn sessions_that_wait_go_on_when_the_reader_that_lacked_the_record_goes() {
     let journal = journal_on(Clock::system());
     let (one, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
     let (other, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);

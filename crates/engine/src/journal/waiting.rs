@@ -30,14 +30,18 @@ impl Journal {
     }
 
     /// Queues a waker until everything up to `lsn` is safe, or all are to look again; `false` if it
-    /// is safe. A task that is in line still is not queued again.
+    /// is safe. A task that is in line still, for this or for less, is not queued again.
     pub fn wait_for_safety(&self, lsn: Lsn, waker: &Waker, place: &mut LinePlace) -> bool {
         let mut line = self.line();
-        if lsn <= self.safe() {
+        let safe = self.safe();
+        if lsn <= safe {
             return false;
         }
-        let present = LinePlace(Some(line.wake_ups));
-        if std::mem::replace(place, present) != present {
+        let is_in_line = place.0.is_some_and(|(wake_ups, awaited)| {
+            wake_ups == line.wake_ups && awaited > safe && awaited <= lsn
+        });
+        if !is_in_line {
+            *place = LinePlace(Some((line.wake_ups, lsn)));
             line.waiting.push((lsn, waker.clone()));
         }
         true

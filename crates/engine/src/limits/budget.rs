@@ -18,10 +18,10 @@ use proto::Args;
 
 use super::log_buffers;
 use super::replica_role::ReplicaRole;
+use crate::runtime::backpressure::Backpressure;
 use crate::runtime::lanes::READ_SIZE;
 use crate::runtime::stopwatch::Stopwatch;
 use crate::runtime::system_memory::{ResidentSet, cgroup_limit, of_machine, resident};
-use crate::runtime::write_gate::WriteGate;
 
 /// What a command is told that would take memory where none is left.
 pub(crate) const OUT_OF_MEMORY: Refusal =
@@ -89,9 +89,9 @@ pub struct Budget {
     /// there is no use in another try, or not before some time.
     settled: AtomicU32,
     settled_until_us: AtomicI64,
-    /// Shut while writes exceed the limit by no more than what is being freed in the background.
-    pub(crate) gate: WriteGate,
-    /// Bytes that rounds of eviction under way are about to free.
+    /// On while writes exceed the limit by no more than what is being freed in the background.
+    pub(crate) backpressure: Backpressure,
+    /// Bytes that batches of eviction under way are about to free.
     reserved: AtomicUsize,
     /// What was in use before the first client came.
     startup: AtomicUsize,
@@ -131,7 +131,7 @@ struct MemoryChecks {
     resident: Option<(i64, ResidentSet)>,
 }
 
-/// So many bytes that a round is about to free; others need not free them, too.
+/// So many bytes that a batch is about to free; others need not free them, too.
 pub(crate) struct Reservation<'a> {
     budget: &'a Budget,
     pub(crate) bytes: usize,
@@ -210,7 +210,7 @@ impl Budget {
         self.missing(more) as u64 <= self.limit() / BUSY_PART
     }
 
-    /// Reserves what a round is to free: what is missing, beyond what is about to be freed; `None`
+    /// Reserves what a batch is to free: what is missing, beyond what is about to be freed; `None`
     /// if that is enough. Of what `garbage` is, nothing need be evicted.
     pub(crate) fn reserve(&self, more: usize, garbage: usize) -> Option<Reservation<'_>> {
         let missing = self.missing(more).saturating_sub(garbage);
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_goes_back_at_once_more_that_lies_idle_is_asked_for_at_once() {
+    fn idle_memory_is_asked_for_at_once_where_a_purge_works_at_once() {
         let mut checks = MemoryChecks::default();
         assert_eq!(checks.turns(20 * RELEASED_FROM, 10 * RELEASED_FROM), Some(true));
         // Evicting adds to it, and none of it comes back.
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn two_rounds_do_not_free_the_same() {
+    fn two_batches_do_not_free_the_same() {
         let budget = Budget::default();
         budget.limit.store(1, Ordering::Relaxed);
         let missing = |more| budget.missing(more);
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_for_until_something_has_changed() {
+    fn victims_are_not_looked_for_until_a_change_is_noted() {
         let budget = Budget::default();
         let look = || budget.changes();
         let settle = |changes| budget.note_nothing_evictable(changes, 100);

@@ -17,7 +17,7 @@ const GROWTH: usize = 32;
 #[derive(Default)]
 pub struct DefragState {
     /// The pass under way. The thread that has the lock is at it.
-    pub(crate) pass: Mutex<Option<Pass>>,
+    pub(crate) pass: Mutex<Option<DefragPass>>,
     /// Whether there is one.
     pub(crate) is_under_way: AtomicBool,
     /// A pass was asked for, whatever the waste is.
@@ -34,7 +34,7 @@ pub struct DefragState {
 }
 
 /// How far a pass has got.
-pub(crate) enum Pass {
+pub(crate) enum DefragPass {
     Marking(Marking),
     /// The partition, and the place there.
     Moving(usize, (usize, u64)),
@@ -71,7 +71,7 @@ impl DefragState {
     }
 
     /// The pass, if nobody else is at it.
-    pub(crate) fn try_pass(&self) -> Option<MutexGuard<'_, Option<Pass>>> {
+    pub(crate) fn try_pass(&self) -> Option<MutexGuard<'_, Option<DefragPass>>> {
         match self.pass.try_lock() {
             Ok(pass) => Some(pass),
             Err(TryLockError::WouldBlock) => None,
@@ -85,7 +85,7 @@ mod tests {
     use super::{DefragState, REST_US};
 
     #[test]
-    fn it_is_quiet_while_nothing_is_read() {
+    fn defragmentation_is_quiet_while_nothing_is_read() {
         let defrag = DefragState::default();
         let looks = [7, 7, 7, 8, 8].map(|reads| defrag.is_quiet(reads));
         assert_eq!(looks, [false, true, true, false, true]);

@@ -7,7 +7,7 @@ use base::random::Random;
 use keyspace::{EvictionPolicy, EvictionSample, Keyspace, PARTITIONS, PartitionIndex, heap};
 use smallvec::SmallVec;
 
-/// Partitions that are looked at in one round at most, and keys in each of them: neighbours are
+/// Partitions that are looked at in one batch at most, and keys in each of them: neighbours are
 /// fetched from memory together, and other partitions have other locks.
 const LOOKS: usize = 32;
 const KEYS_PER_LOOK: usize = 16;

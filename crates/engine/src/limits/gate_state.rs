@@ -12,8 +12,8 @@ use crate::limits::quotas::Quotas;
 use crate::limits::replica_role::ReplicaRole;
 use crate::limits::slot_map::SlotRouting;
 use crate::limits::write_refusals::WriteRefusals;
+use crate::runtime::backpressure::Backpressure;
 use crate::runtime::shutdown_request::ShutdownRequest;
-use crate::runtime::write_gate::WriteGate;
 
 /// The reasons for which commands wait or are refused.
 pub struct GateState {
@@ -35,21 +35,21 @@ pub struct GateState {
     pub loading: Loading,
     /// Whether the process is about to end.
     pub shutdown_request: ShutdownRequest,
-    /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
-    pub snapshot_gate: WriteGate,
-    /// Shut while the append-only file has no room for what more writes would leave.
-    pub log_gate: WriteGate,
-    /// Shut while there is no room for more messages to other nodes of a cluster.
-    pub message_gate: WriteGate,
+    /// On while a snapshot, or the log, has no room for what more writes would leave it.
+    pub snapshot_backpressure: Backpressure,
+    /// On while the append-only file has no room for what more writes would leave.
+    pub log_backpressure: Backpressure,
+    /// On while there is no room for more messages to other nodes of a cluster.
+    pub message_backpressure: Backpressure,
 }
 
 impl GateState {
     /// Has all that wait look again where many may be over.
     pub(crate) fn sweep(&self) {
         self.pause.sweep();
-        [&self.snapshot_gate, &self.log_gate, &self.message_gate]
+        [&self.snapshot_backpressure, &self.log_backpressure, &self.message_backpressure]
             .into_iter()
-            .for_each(WriteGate::sweep);
+            .for_each(Backpressure::sweep);
     }
 
     pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
@@ -63,15 +63,17 @@ impl GateState {
             copied_slots: CopiedSlots::default(),
             loading: Loading::default(),
             shutdown_request: ShutdownRequest::default(),
-            snapshot_gate: WriteGate::default(),
-            log_gate: WriteGate::default(),
-            message_gate: WriteGate::default(),
+            snapshot_backpressure: Backpressure::default(),
+            log_backpressure: Backpressure::default(),
+            message_backpressure: Backpressure::default(),
         }
     }
 
     /// What has no room at present for what writes would leave on a disk.
     #[inline]
-    pub fn closed_write_gate(&self) -> Option<&WriteGate> {
-        [&self.snapshot_gate, &self.log_gate].into_iter().find(|gate| gate.is_closed())
+    pub fn write_backpressure(&self) -> Option<&Backpressure> {
+        [&self.snapshot_backpressure, &self.log_backpressure]
+            .into_iter()
+            .find(|backpressure| backpressure.is_on())
     }
 }

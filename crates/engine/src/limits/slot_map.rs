@@ -172,6 +172,12 @@ impl SlotMap {
         owner.is_some() && owner == self.served
     }
 
+    /// Whether all these slots are served here by their primary, to whoever asks.
+    pub(crate) fn serves_plainly(&self, slots: &[u16]) -> bool {
+        let is_plain = |slot: &u16| self.is_served(*slot) && !self.open.contains_key(slot);
+        self.is_up && !self.is_replica && slots.iter().all(is_plain)
+    }
+
     /// Whether a slot that is served here goes to another owner, or to another shard: subscribers
     /// of its shard channels are told, as in Redis, also where a replica takes its primary's place.
     pub fn hands_over(&self, next: &Self, slot: u16) -> bool {

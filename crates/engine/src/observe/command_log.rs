@@ -125,8 +125,8 @@ impl CommandLog {
     /// Notes a command where it is remarkable.
     #[cold]
     pub(crate) fn record(&self, config: &Config, execution: Execution<'_>, caller: Caller<'_>) {
-        if let Some(remark) = self.describe(config, execution, caller) {
-            self.enter(&remark);
+        if let Some(defer_log) = self.describe(config, execution, caller) {
+            self.enter(&defer_log);
         }
     }
 
@@ -155,10 +155,10 @@ impl CommandLog {
     }
 
     /// Enters a command into the logs that take it.
-    pub(crate) fn enter(&self, remark: &PendingEntry) {
-        for (log, cost) in self.logs.iter().zip(remark.costs) {
+    pub(crate) fn enter(&self, defer_log: &PendingEntry) {
+        for (log, cost) in self.logs.iter().zip(defer_log.costs) {
             if log.takes(cost) {
-                log.push(LogEntry { cost, ..remark.entry.clone() });
+                log.push(LogEntry { cost, ..defer_log.entry.clone() });
             }
         }
     }

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_noted_while_it_is_off() {
+    fn requests_are_not_noted_while_the_sketch_is_off() {
         let sketch = begun(8);
         note(&sketch, 0, &["GET", "a"], SECOND);
         sketch.configure(0, PrefixRule::default(), 2 * SECOND);

@@ -92,7 +92,7 @@ pub(crate) fn source_of(client: &Client, config: &Config) -> String {
 }
 
 /// Whether a command says itself when it is told: SCRIPT and FUNCTION are told of like any other.
-pub(crate) fn feeds_itself(entry: &CommandEntry) -> bool {
+pub(crate) fn reports_itself(entry: &CommandEntry) -> bool {
     entry.spec.flags.has(Flags::SKIP_MONITOR) && entry.spec.group == Group::Scripting
 }
 

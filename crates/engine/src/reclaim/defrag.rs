@@ -21,7 +21,7 @@ use keyspace::arena::{self, Marking};
 use keyspace::{PARTITIONS, PartitionIndex, heap};
 
 use crate::lane::Lane;
-use crate::limits::defrag_state::{DefragState, Pass};
+use crate::limits::defrag_state::{DefragPass, DefragState};
 use crate::runtime::counters::Totals;
 use crate::shared::Shared;
 
@@ -124,7 +124,7 @@ fn between(number: u32, (lower, upper): (u32, u32), (least, most): (u32, u32)) -
 
 /// Makes some steps of the pass under way, or begins one; `false` when there is nothing to do, or
 /// the world is to stand still.
-fn advance(lane: &Lane, pass: &mut Option<Pass>) -> bool {
+fn advance(lane: &Lane, pass: &mut Option<DefragPass>) -> bool {
     for _ in 0..STEPS_PER_TICK {
         if !lane.enter() || !step(lane, pass) {
             return false;
@@ -134,15 +134,15 @@ fn advance(lane: &Lane, pass: &mut Option<Pass>) -> bool {
     true
 }
 
-fn step(lane: &Lane, pass: &mut Option<Pass>) -> bool {
+fn step(lane: &Lane, pass: &mut Option<DefragPass>) -> bool {
     let defrag = &lane.shared.memory.defrag;
     match pass {
         None => {
             defrag.is_asked.store(false, Ordering::Relaxed);
             defrag.is_under_way.store(true, Ordering::Relaxed);
-            *pass = Some(Pass::Marking(Marking::default()));
+            *pass = Some(DefragPass::Marking(Marking::default()));
         }
-        Some(Pass::Marking(marking)) => {
+        Some(DefragPass::Marking(marking)) => {
             if marking.step() {
                 return true;
             }
@@ -151,10 +151,10 @@ fn step(lane: &Lane, pass: &mut Option<Pass>) -> bool {
                 defrag.note_vain(slack, lane.ticked_us());
                 return finish(defrag, pass);
             }
-            *pass = Some(Pass::Moving(0, (0, 0)));
+            *pass = Some(DefragPass::Moving(0, (0, 0)));
         }
-        Some(Pass::Moving(PARTITIONS, _)) => return finish(defrag, pass),
-        Some(Pass::Moving(partition, place)) => {
+        Some(DefragPass::Moving(PARTITIONS, _)) => return finish(defrag, pass),
+        Some(DefragPass::Moving(partition, place)) => {
             let index = *partition as PartitionIndex;
             // What lies in a busy partition is left to the next pass.
             let next = lane
@@ -172,7 +172,7 @@ fn step(lane: &Lane, pass: &mut Option<Pass>) -> bool {
 }
 
 /// Ends a pass.
-fn finish(defrag: &DefragState, pass: &mut Option<Pass>) -> bool {
+fn finish(defrag: &DefragState, pass: &mut Option<DefragPass>) -> bool {
     arena::unmark();
     *pass = None;
     defrag.is_under_way.store(false, Ordering::Relaxed);

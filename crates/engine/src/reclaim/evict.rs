@@ -1,8 +1,8 @@
 //! Eviction: a worker that finds too much memory in use makes room before its next command.
 //!
 //! Partitions are chosen by how many keys they hold, so each key is as likely to be looked at as
-//! any other, wherever it lies. As many keys as it takes go in one round, so that to wait for
-//! memory, to lock, and to commit is done once for all of them; of all that a round has looked at
+//! any other, wherever it lies. As many keys as it takes go in one batch, so that to wait for
+//! memory, to lock, and to commit is done once for all of them; of all that a batch has looked at
 //! those go that are worth least.
 //!
 //! What waits to be freed in the background is in use until it is freed: a worker that needs memory
@@ -28,16 +28,16 @@ use crate::reclaim::defrag;
 use crate::reclaim::purge;
 use crate::shared::Shared;
 
-/// Keys that go in one round at most: to evict them takes no longer than others wait for a lock.
+/// Keys that go in one batch at most: to evict them takes no longer than others wait for a lock.
 const KEYS: usize = 16;
 
-/// The least of a round is the best of a choice for so many keys.
+/// The least of a batch is the best of a choice for so many keys.
 const CHOICE: usize = 2;
 
 /// Rounds without a key that may be evicted which say that there is none.
-const BARREN_ROUNDS: usize = 12;
+const BARREN_BATCHES: usize = 12;
 
-/// Each of the first such rounds is followed by one that looks at twice as many.
+/// Each of the first such batches is followed by one that looks at twice as many.
 const BARREN_DOUBLINGS: usize = 5;
 
 /// Attempts one after the other that find the keys in use; then writes go on, or are refused.
@@ -103,7 +103,7 @@ pub fn make_room(lane: &Lane, more: usize) {
     while server.memory.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.gates.snapshot_gate.is_closed() || !enter_defragmented(lane) {
+        if is_over || server.gates.snapshot_backpressure.is_on() || !enter_defragmented(lane) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone
@@ -227,7 +227,7 @@ impl Evictor {
         }
     }
 
-    /// Evicts keys until so many bytes are free, as many as one round may.
+    /// Evicts keys until so many bytes are free, as many as one batch may.
     fn evict(&mut self, lane: &Lane, rule: EvictionPolicy, missing: usize) -> Attempt {
         let mut is_fresh = self.weights.refresh(lane.shared.keyspace, rule, lane.ticked_us());
         let samples = samples(rule, lane.shared.config.get(MAXMEMORY_SAMPLES));
@@ -263,12 +263,12 @@ impl Evictor {
         keys: usize,
     ) -> (Evicted, bool) {
         let (mut evicted, mut is_any_busy) = (Evicted::default(), false);
-        for round in 0..BARREN_ROUNDS {
+        for barren in 0..BARREN_BATCHES {
             // Where hardly any key may go, more are to be looked at.
-            let doublings = round.min(BARREN_DOUBLINGS);
+            let doublings = barren.min(BARREN_DOUBLINGS);
             let looks = self.choose((need.samples * keys.max(CHOICE)) << doublings);
             let is_busy;
-            (evicted, is_busy) = evict_round(lane, &looks, rule, need);
+            (evicted, is_busy) = evict_batch(lane, &looks, rule, need);
             is_any_busy |= is_busy;
             if evicted.seen > 0 || looks.is_empty() {
                 break;
@@ -286,8 +286,8 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
         return false;
     }
     if garbage > 0 {
-        server.memory.budget.gate.close();
-        // If the garbage is freed by now, no other thread opens the gate.
+        server.memory.budget.backpressure.begin();
+        // If the garbage is freed by now, no other thread ends the backpressure.
         fence(Ordering::SeqCst);
         admit_writers(server);
     }
@@ -297,7 +297,7 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
 /// Lets writes go on if what is freed in the background is not what they wait for.
 pub fn admit_writers(server: &Shared) {
     if !server.memory.budget.is_exceeded(0) || server.keyspace.lazy_free_queue().bytes() == 0 {
-        server.memory.budget.gate.open();
+        server.memory.budget.backpressure.end();
     }
 }
 
@@ -321,7 +321,7 @@ fn samples(rule: EvictionPolicy, configured: u32) -> usize {
 }
 
 /// Looks, and evicts what is worth least there; with it, whether it was busy somewhere.
-fn evict_round(
+fn evict_batch(
     lane: &Lane,
     looks: &[EvictionSample],
     rule: EvictionPolicy,

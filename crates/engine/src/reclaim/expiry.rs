@@ -91,11 +91,11 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
         let due = keyspace.partitions_due(lane.now_ms()).filter(is_own);
         due.filter(|partition| !keyspace.importing().contain(*partition)).collect()
     };
-    let mut rounds = DuePartitions::begin(due());
+    let mut partitions = DuePartitions::begin(due());
     loop {
         let sweep = match unfinished.take() {
             Some(sweep) => sweep,
-            None => match rounds.next(due) {
+            None => match partitions.next(due) {
                 Some(partition) => Sweep::begin(partition),
                 None => return ExpiryCycle::AllDone,
             },
@@ -106,7 +106,7 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
             return ExpiryCycle::LeftOver;
         }
         match step(lane, sweep) {
-            SweepEnd::Done { leaves_some } => rounds.record(leaves_some),
+            SweepEnd::Done { leaves_some } => partitions.record(leaves_some),
             SweepEnd::Further(sweep) => *unfinished = Some(sweep),
             SweepEnd::Busy(sweep) => {
                 *unfinished = Some(sweep);
@@ -171,12 +171,12 @@ mod tests {
         let due = |left: &[u64]| -> Vec<PartitionIndex> {
             (0..).zip(left).filter(|(_, left)| **left > 0).map(|(partition, _)| partition).collect()
         };
-        let mut rounds = DuePartitions::begin(due(&left));
+        let mut partitions = DuePartitions::begin(due(&left));
         let mut seen = Vec::new();
-        while let Some(partition) = rounds.next(|| due(&left)) {
+        while let Some(partition) = partitions.next(|| due(&left)) {
             let left = &mut left[usize::from(partition)];
             *left = left.saturating_sub(STEP);
-            rounds.record(*left > 0);
+            partitions.record(*left > 0);
             seen.push(partition);
         }
         assert_eq!(seen, [1, 2, 4, 1, 4, 1, 1]);

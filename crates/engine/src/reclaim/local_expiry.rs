@@ -1,7 +1,7 @@
 //! Keys of a writable replica that its own clients gave deadlines: they go when these are over, and
 //! no follower of the data is told.
 //!
-//! Invariant: one round is under way at most, and holds one partition at a time.
+//! Invariant: one cycle is under way at most, and holds one partition at a time.
 
 use std::sync::atomic::Ordering;
 
@@ -13,19 +13,19 @@ use crate::commit::publish::commit;
 use crate::runtime::background::BackgroundAccess;
 use crate::shared::Shared;
 
-/// Begins a round if there are such keys; called by the slow clock.
+/// Begins a cycle if there are such keys; called by the slow clock.
 pub fn tick(server: &'static Shared) {
     let local = server.keyspace.local_deadlines();
     if local.is_empty() || server.gates.replica_role.is_expiring.swap(true, Ordering::Acquire) {
         return;
     }
     server.threads.background.spawn_visit(move |lane| {
-        round(server, lane);
+        expire_cycle(server, lane);
         server.gates.replica_role.is_expiring.store(false, Ordering::Release);
     });
 }
 
-fn round(server: &'static Shared, lane: usize) {
+fn expire_cycle(server: &'static Shared, lane: usize) {
     let (keyspace, wakes) = (server.keyspace, PendingWakes::default());
     let mut access = BackgroundAccess::wait(keyspace);
     for key in keyspace.local_deadlines().all() {
@@ -51,7 +51,7 @@ fn expire_local(server: &Shared, mut tx: Tx, key: &LocalKey, wakes: &PendingWake
         server.keyspace.local_deadlines().forget(key);
     }
     if is_over && commit(server, wakes, &mut tx, Args::default()).is_err() {
-        // A waiter for the key needs more locks: the next round comes to the key again.
+        // A waiter for the key needs more locks: the next cycle comes to the key again.
         server.keyspace.local_deadlines().note_again(key);
         drop(tx.widen(0));
     }

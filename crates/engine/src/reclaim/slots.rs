@@ -118,7 +118,7 @@ fn drop_some(
     let keyspace = server.keyspace;
     let only = PartitionSet::from_iter([slot]);
     let mut acquisition = Acquisition::of_partitions(keyspace, only);
-    for round in 0.. {
+    for widenings in 0.. {
         // The thread has no leave that a stop of the world waits for.
         let access = (!acquisition.wants_world()).then(|| BackgroundAccess::wait(keyspace));
         wait_for(&mut acquisition);
@@ -148,7 +148,7 @@ fn drop_some(
         if commit(server, wakes, &mut tx, Args::default()).is_ok() {
             return !keys.is_empty();
         }
-        acquisition = tx.widen(round);
+        acquisition = tx.widen(widenings);
         drop(access);
     }
     unreachable!("the world is wide enough")

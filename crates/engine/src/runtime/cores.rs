@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_decides() {
+    fn the_worker_count_is_what_is_asked_for_up_to_the_maximum() {
         let cores = Cores::of_process();
         assert_eq!(cores.worker_count(3).workers, 3);
         assert_eq!(cores.worker_count(3).reason, "asked for");

@@ -8,7 +8,7 @@ use commands::Role;
 /// What is to happen.
 #[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum FailpointCause {
     /// A step needs more locks.
     Widen,
     /// A step is too much for a worker.
@@ -42,16 +42,16 @@ mod armed {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use crate::runtime::failpoint::Cause;
+    use crate::runtime::failpoint::FailpointCause;
 
     static IS_ARMED: AtomicBool = AtomicBool::new(false);
     /// What is to happen, and in how many steps.
-    static ORDER: Mutex<Option<(Cause, u64)>> = Mutex::new(None);
+    static ORDER: Mutex<Option<(FailpointCause, u64)>> = Mutex::new(None);
 
     /// Arms a failpoint, or none; whether the one before is still to come.
-    pub fn arm(order: Option<(Cause, u64)>) -> bool {
+    pub fn arm(order: Option<(FailpointCause, u64)>) -> bool {
         let (order, number) = match order {
-            Some((Cause::PanicAtStep, number)) => (None, number),
+            Some((FailpointCause::PanicAtStep, number)) => (None, number),
             order => (order, 0),
         };
         let was_near = base::steps::arm(number);
@@ -66,13 +66,15 @@ mod armed {
 
     /// Whether units are to be undoable, for what is to happen.
     pub fn wants_undo() -> bool {
-        let undoes = |(cause, _): &(Cause, u64)| matches!(cause, Cause::Widen | Cause::Service);
+        let undoes = |(cause, _): &(FailpointCause, u64)| {
+            matches!(cause, FailpointCause::Widen | FailpointCause::Service)
+        };
         let order = || ORDER.lock().expect("no critical section here panics");
         is_armed() && order().as_ref().is_some_and(undoes)
     }
 
     /// A step is here at which one of these may happen; which one does, if it is the time.
-    pub fn step(causes: &[Cause]) -> Option<Cause> {
+    pub fn step(causes: &[FailpointCause]) -> Option<FailpointCause> {
         if !is_armed() {
             return None;
         }
@@ -314,7 +316,7 @@ pub(crate) const fn wants_undo() -> bool {
 /// A step is over, and what it changed is not settled.
 #[cfg(debug_assertions)]
 pub(crate) fn trigger_behind_step() {
-    let struck = armed::step(&[Cause::PanicBehind]);
+    let struck = armed::step(&[FailpointCause::PanicBehind]);
     assert!(struck.is_none(), "failpoint: {struck:?}");
 }
 
@@ -324,21 +326,21 @@ pub(crate) fn trigger_at_service(is_in_background: bool) {
     if is_in_background {
         services::rest();
     }
-    let struck = armed::step(&[Cause::PanicAtService]);
+    let struck = armed::step(&[FailpointCause::PanicAtService]);
     assert!(struck.is_none(), "failpoint: {struck:?}");
 }
 
 /// The journal has the record, and others are still to be told.
 #[cfg(debug_assertions)]
 pub(crate) fn trigger_behind_commit() {
-    let struck = armed::step(&[Cause::PanicBehindCommit]);
+    let struck = armed::step(&[FailpointCause::PanicBehindCommit]);
     assert!(struck.is_none(), "failpoint: {struck:?}");
 }
 
 /// Something beside the data is about to change, or has.
 #[cfg(debug_assertions)]
 pub fn point() {
-    let struck = armed::step(&[Cause::PanicBeside]);
+    let struck = armed::step(&[FailpointCause::PanicBeside]);
     assert!(struck.is_none(), "failpoint: {struck:?}");
 }
 
@@ -349,7 +351,7 @@ pub const fn point() {}
 /// The thread that writes the log is between two things that it does.
 #[cfg(debug_assertions)]
 pub fn point_in_log() {
-    let struck = armed::step(&[Cause::PanicInLog]);
+    let struck = armed::step(&[FailpointCause::PanicInLog]);
     assert!(struck.is_none(), "failpoint: {struck:?}");
 }
 
@@ -360,7 +362,7 @@ pub const fn point_in_log() {}
 /// A crash is being reported.
 #[cfg(debug_assertions)]
 pub fn point_in_report() {
-    let struck = armed::step(&[Cause::PanicInReport]);
+    let struck = armed::step(&[FailpointCause::PanicInReport]);
     assert!(struck.is_none(), "failpoint: {struck:?}");
 }
 
@@ -384,7 +386,7 @@ pub(crate) fn beside<T>(role: Role, work: impl FnOnce() -> T) -> T {
 /// Whether a script that runs without Lua gives up before its next command.
 #[cfg(debug_assertions)]
 pub(crate) fn gives_up() -> bool {
-    armed::step(&[Cause::GiveUp]).is_some()
+    armed::step(&[FailpointCause::GiveUp]).is_some()
 }
 
 #[cfg(not(debug_assertions))]

@@ -19,7 +19,7 @@ use config::settings::{LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSL
 use config::{Config, LogFormat, LogLevel, LogTimestampFormat, Profile};
 use keyspace::heap;
 
-use crate::runtime::signal_safe_log::{self, Outlet, SignalSafeLog};
+use crate::runtime::signal_safe_log::{self, LastResortSink, SignalSafeLog};
 use crate::runtime::syslog::Syslog;
 
 /// Where log lines go, and which.
@@ -110,9 +110,11 @@ impl Log {
     /// Writes there from here on.
     pub fn change(&self, sink: Sink) {
         let outlet = match &sink.target {
-            Target::File(file) => file.try_clone().map_or(Outlet::Nowhere, Outlet::File),
-            Target::Output => Outlet::Output,
-            Target::Nowhere => Outlet::Nowhere,
+            Target::File(file) => {
+                file.try_clone().map_or(LastResortSink::Nowhere, LastResortSink::File)
+            }
+            Target::Output => LastResortSink::Output,
+            Target::Nowhere => LastResortSink::Nowhere,
         };
         let (shape, clock) = (sink.shape, self.clock.clone());
         signal_safe_log::go_to(SignalSafeLog { outlet, shape, clock });

@@ -1,9 +1,10 @@
-//! What stands below all: threads, cores, lanes, the log, counters, write gates, failpoints.
+//! What stands below all: threads, cores, lanes, the log, counters, backpressure, failpoints.
 //!
 //! Invariant: nothing here knows a command or a client.
 
 pub mod allocator;
 pub mod background;
+pub mod backpressure;
 pub mod cores;
 pub mod counters;
 #[cfg(any(test, feature = "testing"))]
@@ -28,5 +29,4 @@ pub mod system_limits;
 pub mod system_memory;
 pub mod threads;
 pub mod version;
-pub mod write_gate;
 pub mod yielding;

@@ -16,13 +16,13 @@ use crate::runtime::log::{Line, Shape};
 
 /// The log once more.
 pub(super) struct SignalSafeLog {
-    pub(super) outlet: Outlet,
+    pub(super) outlet: LastResortSink,
     pub(super) shape: Shape,
     pub(super) clock: Clock,
 }
 
 /// Where last words go.
-pub(super) enum Outlet {
+pub(super) enum LastResortSink {
     Output,
     File(File),
     Nowhere,
@@ -40,7 +40,8 @@ pub(super) fn go_to(last_resort: SignalSafeLog) {
 /// the library.
 pub(super) fn report_refusal(bytes: usize) {
     let Ok(last_resort) = LAST_RESORT.try_lock() else { return };
-    let Some(SignalSafeLog { outlet: Outlet::File(file), shape, clock }) = &*last_resort else {
+    let Some(SignalSafeLog { outlet: LastResortSink::File(file), shape, clock }) = &*last_resort
+    else {
         return;
     };
     let text = format_args!("memory allocation of {bytes} bytes failed");
@@ -56,9 +57,9 @@ pub fn write_line(is_bare: bool, text: Arguments<'_>) {
         return write_bare(stderr(), text);
     };
     let outlet = match outlet {
-        Outlet::Output => stdout(),
-        Outlet::File(file) => file.as_fd(),
-        Outlet::Nowhere => return,
+        LastResortSink::Output => stdout(),
+        LastResortSink::File(file) => file.as_fd(),
+        LastResortSink::Nowhere => return,
     };
     if is_bare && shape.format == LogFormat::Legacy {
         write_bare(outlet, text);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn while_one_waits_for_a_look_all_do_and_each_is_woken_once() {
+    fn while_one_session_waits_for_a_look_all_do_and_each_is_woken_once() {
         let rig = Rig::new(3);
         assert!(!rig.goes_on(0, 0, APART_US));
         assert!(!rig.goes_on(1, APART_US, APART_US + 1));

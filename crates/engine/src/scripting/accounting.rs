@@ -135,8 +135,8 @@ impl Accounting {
             self.remarks.pop_front();
         }
         let caller = Caller { client: None, time_s: server.keyspace.clock().now_ms() / 1000 };
-        let remark = server.observed.command_log.describe(&server.config, execution, caller);
-        self.remarks.extend(remark);
+        let defer_log = server.observed.command_log.describe(&server.config, execution, caller);
+        self.remarks.extend(defer_log);
     }
 
     /// Books all of it at a worker, for a session.
@@ -163,7 +163,7 @@ impl Accounting {
         }
         let outbox = server.outbox(&lane.wakes);
         self.lines.iter().for_each(|line| server.pushes.monitors.publish(outbox, line));
-        self.remarks.iter().for_each(|remark| server.observed.command_log.enter(remark));
+        self.remarks.iter().for_each(|defer_log| server.observed.command_log.enter(defer_log));
         if !self.latency.are_none() {
             server.observed.latency.enter(&self.latency);
         }

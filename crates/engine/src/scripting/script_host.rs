@@ -231,7 +231,7 @@ impl Host for ScriptHost<'_> {
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
         let text = String::from_utf8_lossy(text).into_owned();
-        self.unit.remark(DeferredLog::Line(of_server(level), text));
+        self.unit.defer_log(DeferredLog::Line(of_server(level), text));
     }
 
     fn note_returned_error(&mut self, text: &[u8], is_new: bool) {
@@ -444,7 +444,7 @@ impl ScriptHost<'_> {
             && database != self.home
             && let Some((refusal, account)) = quota::refuse_select(self.server, database)
         {
-            self.unit.remark(DeferredLog::OverQuota(account));
+            self.unit.defer_log(DeferredLog::OverQuota(account));
             return Err(refusal);
         }
         self.unit.tx.switch_database(database);

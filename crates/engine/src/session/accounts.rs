@@ -26,12 +26,12 @@ pub(crate) struct SessionAccounts {
     user: Option<Arc<Account>>,
     /// With the number of the database.
     database: Option<(usize, Arc<Account>)>,
-    booked_elsewhere: BookedElsewhere,
+    booked_elsewhere: OtherDatabaseUsage,
 }
 
 /// What of the request under way is booked in other databases than its own.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct BookedElsewhere {
+pub(crate) struct OtherDatabaseUsage {
     /// The database in which the request began, if that may not be its session's any more.
     pub(crate) began_in: Option<usize>,
     pub(crate) reply_bytes: u64,
@@ -77,16 +77,16 @@ impl Session {
     }
 
     /// What of the request under way is booked in other databases so far.
-    pub(crate) fn booked_elsewhere(&self) -> BookedElsewhere {
+    pub(crate) fn booked_elsewhere(&self) -> OtherDatabaseUsage {
         self.edit_booked_elsewhere(|booked| *booked)
     }
 
     /// As `booked_elsewhere`; the next request begins anew.
-    pub(crate) fn take_booked_elsewhere(&self) -> BookedElsewhere {
+    pub(crate) fn take_booked_elsewhere(&self) -> OtherDatabaseUsage {
         self.edit_booked_elsewhere(std::mem::take)
     }
 
-    fn edit_booked_elsewhere<T>(&self, edit: impl FnOnce(&mut BookedElsewhere) -> T) -> T {
+    fn edit_booked_elsewhere<T>(&self, edit: impl FnOnce(&mut OtherDatabaseUsage) -> T) -> T {
         let mut looked_up = self.looked_up.take().unwrap_or_default();
         let result = edit(&mut looked_up.accounts.booked_elsewhere);
         self.looked_up.set(Some(looked_up));

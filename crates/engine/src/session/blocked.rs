@@ -43,7 +43,7 @@ pub struct AckWait {
     /// What is to be copied.
     pub lsn: Lsn,
     /// Where copies are to be.
-    pub awaited: Copies,
+    pub awaited: AckRequirement,
     /// Where the session stands among those that are told when the journal is safe up to `lsn`.
     pub place: LinePlace,
     /// Whether replicas were asked how far they are.
@@ -52,7 +52,7 @@ pub struct AckWait {
 
 /// Where copies are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copies {
+pub enum AckRequirement {
     /// WAIT: so many replicas have applied it.
     Applied {
         /// How many.
@@ -69,7 +69,7 @@ pub enum Copies {
 
 impl AckWait {
     /// Waits until the copies up to `lsn` are there.
-    pub fn new(lsn: Lsn, awaited: Copies) -> Self {
+    pub fn new(lsn: Lsn, awaited: AckRequirement) -> Self {
         Self { lsn, awaited, place: LinePlace::default(), asks: false }
     }
 }

@@ -25,12 +25,12 @@ mod suspension;
 pub mod timer;
 mod waiting;
 
-pub(crate) use accounts::{BookedElsewhere, SessionAccounts};
+pub(crate) use accounts::{OtherDatabaseUsage, SessionAccounts};
 pub(crate) use acl_subject::databases;
 pub use acl_subject::{
     AclLogRecord, AclSubject, Denied, NO_AUTH, Request, channels_of, denial, needs_password,
 };
-pub use blocked::{AckWait, Blocked, Copies, Recheck};
+pub use blocked::{AckRequirement, AckWait, Blocked, Recheck};
 pub use forwarding::{
     ClusterProxy, ForwardBatch, ForwardBody, ForwardOrder, ForwardedReplies, ForwardedRequest,
     ForwardedWait, PROXY_LIBRARY, QueuedRequests,
@@ -38,13 +38,13 @@ pub use forwarding::{
 pub use importing_slots::ImportingSlots;
 pub(crate) use lock_set::LockSet;
 pub use memcached::{CLASSES, EventWatch, MemcachedState, WatchClass, WatchClasses};
-pub(crate) use multi::MultiState;
+pub(crate) use multi::{MultiQueue, MultiState};
 pub use pending_input::PendingInput;
 pub use replica::{AskedSync, ReplicaSession};
 pub(crate) use request::ClientView;
 pub use request::{LockWaitEnd, RequestAttempt, Step, aborted, tx_options};
 pub use state::Session;
-pub use steps::{StepContext, StepOutcome, Steps, Stepwise};
+pub use steps::{StepContext, StepOutcome, SteppedWork, Steps};
 pub use suspension::{
     AfterOffload, ExecutedCommand, OffloadResult, Parked, ProgramAccounts, Resumable, Resumed,
     SessionEndWait, Suspension,

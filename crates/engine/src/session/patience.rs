@@ -10,7 +10,7 @@
 use std::task::Context as TaskContext;
 
 use config::settings::BUSY_REPLY_THRESHOLD;
-use keyspace::{Acquisition, BUSY, Keyspace, Obstacle, Refusal};
+use keyspace::{Acquisition, BUSY, Keyspace, Refusal, WaitReason};
 
 use crate::runtime::background;
 use crate::session::Parked;
@@ -24,12 +24,12 @@ pub(crate) fn patience_left(server: &Shared, parked: &Parked) -> Option<i64> {
 }
 
 /// Whether a thread that works for a client waits on, as [`patience_left`] has it for sessions.
-pub fn waits_on(server: &Shared, obstacle: Obstacle<'_>, began_us: i64) -> bool {
+pub fn waits_on(server: &Shared, obstacle: WaitReason<'_>, began_us: i64) -> bool {
     let since = || {
         let stop = server.keyspace.stopped_since();
         let held = match obstacle {
-            Obstacle::World => server.gates.long_running.since().into_iter().chain(stop).min(),
-            Obstacle::Partitions(wanted) => {
+            WaitReason::World => server.gates.long_running.since().into_iter().chain(stop).min(),
+            WaitReason::Partitions(wanted) => {
                 stop.or_else(|| server.gates.long_running.since_with(wanted))
             }
         };
@@ -50,9 +50,9 @@ fn left(server: &Shared, since: impl FnOnce() -> i64) -> Option<i64> {
 
 /// Since when there has been what a request waits for, if that is known.
 fn since(server: &Shared, parked: &Parked) -> Option<i64> {
-    let Parked { acquisition, round, .. } = parked;
+    let Parked { acquisition, attempt, .. } = parked;
     let stop = server.keyspace.stopped_since();
-    let waits_for_leave = round.pass.as_ref().is_some_and(|pass| !pass.is_admitted());
+    let waits_for_leave = attempt.pass.as_ref().is_some_and(|pass| !pass.is_admitted());
     if acquisition.wants_world() || waits_for_leave && server.keyspace.is_world_wanted() {
         return stop.into_iter().chain(server.gates.long_running.since()).min();
     }
@@ -114,7 +114,7 @@ impl Parked {
 mod tests {
     use std::task::Waker;
 
-    use keyspace::{Acquisition, HEAVY_TRANSACTIONS, HeavyPass, Obstacle, PartitionSet};
+    use keyspace::{Acquisition, HEAVY_TRANSACTIONS, HeavyPass, PartitionSet, WaitReason};
 
     use super::{patience_left, waits_on};
     use crate::session::Parked;
@@ -132,8 +132,8 @@ mod tests {
         let is_patient = |partition, pass| {
             let wanted = PartitionSet::from_elem(partition, 1);
             let acquisition = Acquisition::of_partitions(keyspace, wanted);
-            let round = RequestAttempt { pass, ..RequestAttempt::default() };
-            patience_left(server, &Parked::new(acquisition, round, now)).unwrap() > 0
+            let attempt = RequestAttempt { pass, ..RequestAttempt::default() };
+            patience_left(server, &Parked::new(acquisition, attempt, now)).unwrap() > 0
         };
         let ask = || HeavyPass::for_offload(keyspace);
         assert!(is_patient(2, None));
@@ -157,8 +157,9 @@ mod tests {
         let acquisition = || Acquisition::of_partitions(server.keyspace, PartitionSet::new());
         let parked = Parked::new(acquisition(), RequestAttempt::default(), 1);
         assert_eq!(parked.began_us, 1);
-        let round = RequestAttempt { began_us: Some(parked.began_us), ..RequestAttempt::default() };
-        assert_eq!(Parked::new(acquisition(), round, 2).began_us, 1);
+        let attempt =
+            RequestAttempt { began_us: Some(parked.began_us), ..RequestAttempt::default() };
+        assert_eq!(Parked::new(acquisition(), attempt, 2).began_us, 1);
     }
 
     /// A command that waits for more locks holds none, so nobody is told BUSY for its sake.
@@ -169,11 +170,14 @@ mod tests {
         let now = server.keyspace.clock().monotonic_us();
         // As if it had been under way for an hour.
         let mut running = server.begin_long_running(now - 3_600_000_000, set(&[1, 2]));
-        let waits = |partition| waits_on(server, Obstacle::Partitions(&[partition]), now);
+        let waits = |partition| waits_on(server, WaitReason::Partitions(&[partition]), now);
         assert!(!waits(1) && !waits(2) && waits(3));
         running.pause();
         assert!(waits(1) && waits(2) && waits(3));
-        assert!(!waits_on(server, Obstacle::World, now), "it still keeps the world from stopping");
+        assert!(
+            !waits_on(server, WaitReason::World, now),
+            "it still keeps the world from stopping"
+        );
         running.resume(set(&[2, 3]));
         assert!(waits(1) && !waits(2) && !waits(3));
         // A gate held it: no request has waited for it since.
@@ -183,6 +187,6 @@ mod tests {
         assert!(waits(1) && waits(2) && waits(3));
         drop(running);
         assert!(waits(1) && waits(2) && waits(3));
-        assert!(waits_on(server, Obstacle::World, now));
+        assert!(waits_on(server, WaitReason::World, now));
     }
 }

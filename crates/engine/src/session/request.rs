@@ -12,7 +12,7 @@ use crate::lane::Lane;
 #[derive(Default)]
 pub struct RequestAttempt {
     /// How often it was widened.
-    pub number: u32,
+    pub widenings: u32,
     /// Leave for heavy work, if that is what it turned out to be.
     pub pass: Option<HeavyPass>,
     /// Whether it turned out to be that in the middle, and moves before it begins.

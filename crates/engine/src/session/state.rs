@@ -52,7 +52,7 @@ pub struct Session {
     /// `CLIENT NO-TOUCH`.
     pub no_touch: bool,
     /// What few sessions have.
-    pub rare_state: Option<Box<RareState>>,
+    pub rare_state: Option<Box<SessionExtras>>,
     /// What it has subscribed to, if to anything.
     pub subscriptions: Option<Box<Subscriptions>>,
     /// What came right before the present command.
@@ -69,7 +69,7 @@ pub struct Session {
 
 /// What few sessions have.
 #[derive(Default)]
-pub struct RareState {
+pub struct SessionExtras {
     /// What HIMPORT PREPARE has named.
     fieldsets: Fieldsets,
     /// What has come behind the input.
@@ -80,6 +80,8 @@ pub struct RareState {
     replica: Option<Box<ReplicaSession>>,
     /// Whether its first request is one of HTTP, which is answered elsewhere.
     pub(crate) asks_for_http: bool,
+    /// How often the present request left its worker, and was put off.
+    put_offs: u8,
     /// The hash slots that the client brings from another node.
     pub(super) importing_slots: Option<Arc<dyn ImportingSlots>>,
 }
@@ -334,6 +336,21 @@ impl Session {
     #[inline]
     pub fn is_authenticated(&self) -> bool {
         self.user.is_some()
+    }
+
+    /// How often the present request was put off.
+    pub(crate) fn put_offs(&self) -> u8 {
+        self.rare_state.as_ref().map_or(0, |rare_state| rare_state.put_offs)
+    }
+
+    /// The present request is put off, or it is over.
+    pub fn note_put_off(&mut self, is_put_off: bool) {
+        if is_put_off {
+            let put_offs = &mut self.rare_state.get_or_insert_default().put_offs;
+            *put_offs = put_offs.saturating_add(1);
+        } else if let Some(rare_state) = &mut self.rare_state {
+            rare_state.put_offs = 0;
+        }
     }
 
     /// Whether its user may do everything.

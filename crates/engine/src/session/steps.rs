@@ -26,7 +26,7 @@ const PARTS_PER_LOOK: u32 = 16;
 const GATE_LOOK: Duration = Duration::from_millis(5);
 
 /// Work that goes on from where the last step ended.
-pub trait Stepwise: Send {
+pub trait SteppedWork: Send {
     /// Takes a step.
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome;
 }
@@ -47,7 +47,7 @@ pub enum StepOutcome {
 
 /// A request under way.
 pub struct Steps {
-    work: Box<dyn Stepwise>,
+    work: Box<dyn SteppedWork>,
     /// The wait for locks of its next part.
     parked: Option<Box<Parked>>,
     /// What is passed on in the end.
@@ -75,7 +75,7 @@ impl Steps {
     pub fn begin(
         entry: &'static CommandEntry,
         args: Args<'_>,
-        work: Box<dyn Stepwise>,
+        work: Box<dyn SteppedWork>,
     ) -> Box<Self> {
         let (output, ran) = (Output::new(), ExecutedCommand::begun(entry, args));
         let done =

@@ -16,7 +16,7 @@ use super::waiting::Waiting;
 use crate::clients::client_id::ClientId;
 use crate::journal::{LinePlace, ReplyLsn};
 use crate::lane::Lane;
-use crate::runtime::write_gate::WriteGate;
+use crate::runtime::backpressure::Backpressure;
 use crate::session::RequestAttempt;
 use crate::table::command_table::CommandEntry;
 
@@ -39,7 +39,7 @@ pub enum Suspension {
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
     Pause,
     /// Room for what the request at the head of the input would leave behind.
-    Backpressure(&'static WriteGate),
+    Backpressure(&'static Backpressure),
     /// Something that a blocking command waits for.
     Blocked(Box<Blocked>),
 }
@@ -49,16 +49,16 @@ pub struct Parked {
     /// The locks that are there, and the one that is awaited.
     pub acquisition: Acquisition,
     /// How often the request was tried, and since when.
-    pub round: RequestAttempt,
+    pub attempt: RequestAttempt,
     /// When it began to wait, on the monotonic clock in microseconds.
     pub began_us: i64,
 }
 
 impl Parked {
     /// A request begins to wait, or waits on if it had its locks and gave them back.
-    pub fn new(acquisition: Acquisition, round: RequestAttempt, now_us: i64) -> Box<Self> {
-        let began_us = round.began_us.unwrap_or(now_us);
-        Box::new(Self { acquisition, round, began_us })
+    pub fn new(acquisition: Acquisition, attempt: RequestAttempt, now_us: i64) -> Box<Self> {
+        let began_us = attempt.began_us.unwrap_or(now_us);
+        Box::new(Self { acquisition, attempt, began_us })
     }
 }
 

@@ -8,7 +8,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::lane::Lane;
-use crate::session::{Session, Steps, Stepwise, Suspension};
+use crate::session::{Session, SteppedWork, Steps, Suspension};
 use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::Unit;
 
@@ -35,13 +35,13 @@ pub struct ControlRequest<'a> {
     /// The command, as it was found.
     pub entry: &'static CommandEntry,
     /// The session that asks, and where; none if a script asks.
-    pub asker: Option<Asker<'a>>,
+    pub asker: Option<CallingSession<'a>>,
     /// The unit that it is part of, if it is of one.
     pub unit: Option<&'a mut Unit>,
 }
 
 /// A session at its worker.
-pub struct Asker<'a> {
+pub struct CallingSession<'a> {
     /// The lane of the session's worker.
     pub lane: &'a Lane,
     /// The session that asks.
@@ -86,7 +86,7 @@ impl Next {
     pub fn in_steps(
         entry: &'static CommandEntry,
         args: Args<'_>,
-        work: impl Stepwise + 'static,
+        work: impl SteppedWork + 'static,
     ) -> Self {
         Self::Wait(Suspension::Steps(Steps::begin(entry, args, Box::new(work))))
     }

@@ -27,14 +27,14 @@ use super::claims::ClaimNumber;
 use super::{Queued, Ticket, WaitMode, Woken};
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
-use crate::patience::Obstacle;
+use crate::patience::WaitReason;
 use crate::tx::in_grant;
 use crate::world::WorldTicket;
 
 /// Rounds after which a transaction keeps what it has and queues for the rest.
 const PATIENCE: u8 = if cfg!(feature = "shuttle") { 1 } else { 3 };
 
-/// Microseconds after its first round before which it does not. A lock that is handed over stands
+/// Microseconds after it has queued first before which it does not. A lock that is handed over stands
 /// still until its new owner's thread has come for it: to do that at each command would cost a key
 /// that all want most of its time (`docs/decisions/lock-holds.md`).
 const PATIENCE_US: i64 = if cfg!(feature = "shuttle") { 0 } else { 1000 };
@@ -57,8 +57,8 @@ pub struct Acquisition {
     keyspace: &'static Keyspace,
     wanted: LockScope,
     held: usize,
-    rounds: u8,
-    /// When the acquisition was beaten first, on the monotonic clock in microseconds, if `rounds`
+    times_queued: u8,
+    /// When the acquisition was beaten first, on the monotonic clock in microseconds, if `times_queued`
     /// is not 0.
     beaten_since: i64,
     ticket: Option<Ticket>,
@@ -121,7 +121,7 @@ impl Acquisition {
             keyspace,
             wanted,
             held: 0,
-            rounds: 0,
+            times_queued: 0,
             beaten_since: UNTIMED,
             ticket: None,
             world: None,
@@ -139,8 +139,8 @@ impl Acquisition {
 
     /// How often it has queued so far.
     #[cfg(all(test, feature = "shuttle"))]
-    pub(crate) fn rounds(&self) -> u8 {
-        self.rounds
+    pub(crate) fn times_queued(&self) -> u8 {
+        self.times_queued
     }
 
     /// The rounds after which nobody waits any longer, but for one turn per partition.
@@ -298,10 +298,10 @@ impl Acquisition {
             self.held += 1;
             return false;
         };
-        if self.rounds == 0 {
+        if self.times_queued == 0 {
             self.beaten_since = self.keyspace.clock().monotonic_us();
         }
-        self.rounds = self.rounds.saturating_add(1);
+        self.times_queued = self.times_queued.saturating_add(1);
         self.ticket = Some(ticket);
         if !asks_handoff {
             self.release_held();
@@ -313,7 +313,7 @@ impl Acquisition {
 
     /// Whether the acquisition was beaten often and long enough to ask for a handoff.
     fn is_out_of_patience(&self) -> bool {
-        self.rounds >= PATIENCE
+        self.times_queued >= PATIENCE
             && self.keyspace.clock().monotonic_us() - self.beaten_since >= PATIENCE_US
     }
 
@@ -367,10 +367,10 @@ impl Acquisition {
 
     /// What the acquisition would wait for.
     #[must_use]
-    pub fn obstacle(&self) -> Obstacle<'_> {
+    pub fn obstacle(&self) -> WaitReason<'_> {
         match &self.wanted {
-            LockScope::Partitions(partitions) => Obstacle::Partitions(partitions),
-            LockScope::World => Obstacle::World,
+            LockScope::Partitions(partitions) => WaitReason::Partitions(partitions),
+            LockScope::World => WaitReason::World,
         }
     }
 
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_among_others_are_told() {
+    fn partitions_that_are_among_others_are_found() {
         let mut random = Random::from_seed(2);
         // Nearly all there are, and all.
         for missing in [0, 1, 7, 900, PARTITIONS / 2] {

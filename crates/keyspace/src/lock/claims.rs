@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_lock_that_is_held_for_long_holds_no_other_however_often_beaten() {
+    fn a_transaction_that_waits_for_a_long_held_lock_holds_no_other() {
         let stage = Stage::new();
         let all: Vec<PartitionIndex> = (0..100).collect();
         let mut large = stage.plan(&all);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_insists_gives_back_what_it_holds_when_a_lock_turns_out_to_be_held_for_long() {
+    fn a_beaten_transaction_gives_its_locks_back_when_a_hold_becomes_long() {
         let stage = Stage::new();
         let mut large = stage.plan(&[1, 2, 3, 4]);
         beat(&stage, &mut large, &[4, 4, 4, 4]);

@@ -48,12 +48,12 @@ pub(crate) struct LockWord(AtomicU32);
 
 /// The queues of all locks, in a few independently locked lots.
 pub(crate) struct ParkingLot {
-    lots: Box<[Mutex<Lot>]>,
+    lots: Box<[Mutex<PartitionQueues>]>,
     claims: Claims,
 }
 
 /// The queues of some partitions; only those with a ticket have one.
-type Lot = BTreeMap<PartitionIndex, LockQueue>;
+type PartitionQueues = BTreeMap<PartitionIndex, LockQueue>;
 
 /// The tickets that wait for one lock.
 #[derive(Default)]
@@ -196,7 +196,7 @@ impl LockQueue {
 
 impl ParkingLot {
     pub(crate) fn new(lots: usize) -> Self {
-        let lots = (0..lots).map(|_| Mutex::new(Lot::new())).collect();
+        let lots = (0..lots).map(|_| Mutex::new(PartitionQueues::new())).collect();
         Self { lots, claims: Claims::default() }
     }
 
@@ -326,7 +326,7 @@ impl ParkingLot {
         change.end();
     }
 
-    fn lot(&self, index: PartitionIndex) -> &Mutex<Lot> {
+    fn lot(&self, index: PartitionIndex) -> &Mutex<PartitionQueues> {
         &self.lots[usize::from(index) % self.lots.len()]
     }
 }

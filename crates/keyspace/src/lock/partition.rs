@@ -22,7 +22,7 @@ pub type Lsn = u64;
 /// What a partition's lock protects.
 pub(crate) struct PartitionContent {
     pub(crate) tables: Tables,
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<PartitionExtras>>,
     /// The LSN of the last write to any key of the partition: what a reply that saw it must wait
     /// for.
     pub(crate) last_write: Lsn,
@@ -32,7 +32,7 @@ pub(crate) struct PartitionContent {
 
 /// What most partitions do without.
 #[derive(Default)]
-struct Rare {
+struct PartitionExtras {
     waiting: WaitingKeys,
     watched: WatchedKeys,
     prefixes: PrefixIndex,

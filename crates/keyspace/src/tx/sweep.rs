@@ -10,7 +10,7 @@ use crate::entry::{EntryRef, EntryTable};
 use crate::keyspace::Keyspace;
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
-use crate::patience::{Obstacle, Patience};
+use crate::patience::{Patience, WaitReason};
 use crate::prefix_index::{PrefixNumber, resumption};
 use crate::refusal::{BUSY, Refusal};
 
@@ -88,7 +88,7 @@ impl Tx {
         loop {
             // At every step, as the world waits for us.
             if keyspace.world().is_wanted()
-                && !keyspace.world().safepoint(|| patience.lasts(keyspace, Obstacle::World))
+                && !keyspace.world().safepoint(|| patience.lasts(keyspace, WaitReason::World))
             {
                 return Err(BUSY);
             }

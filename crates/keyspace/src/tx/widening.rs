@@ -81,7 +81,7 @@ impl Tx {
     /// After `Refusal::Widen`: undoes everything, gives the locks back, and names what to lock for
     /// the next round (the world after too many). The caller begins again with the same time.
     #[must_use]
-    pub fn widen(mut self, round: u32) -> Acquisition {
+    pub fn widen(mut self, widenings: u32) -> Acquisition {
         self.roll_back();
         let keyspace = self.keyspace;
         let Widening { partitions: mut union, world } = self.beyond.take();
@@ -90,7 +90,7 @@ impl Tx {
             union.extend_from_slice(partitions);
         }
         drop(self);
-        if world || round >= crate::WIDENING_ROUNDS {
+        if world || widenings >= crate::WIDENINGS_MAX {
             return Acquisition::of_world(keyspace);
         }
         Acquisition::of_partitions(keyspace, union)

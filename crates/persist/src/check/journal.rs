@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Flaw, Operator, Repair, snapshot};
+use super::{CheckError, Operator, Repair, snapshot};
 use crate::aof::commands::loaded_library;
 use crate::aof::manifest::{AofFile, Manifest};
 use crate::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader};
@@ -19,21 +19,21 @@ pub(super) fn check(
     path: &Path,
     repair: Repair,
     operator: &mut Operator<'_>,
-) -> Result<(), Flaw> {
+) -> Result<(), CheckError> {
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
     let _claim = match repair.fixes || repair.until.is_some() {
         true => storage.claim(directory.unwrap_or(Path::new("."))).map_err(|Claimed { pid }| {
             let owner = pid.map_or("another process".to_owned(), |pid| format!("process {pid}"));
-            Flaw(format!("{} is written by {owner}, which is to end first", path.display()))
+            CheckError(format!("{} is written by {owner}, which is to end first", path.display()))
         })?,
         false => Claim::none(),
     };
     if path.extension() != Some(OsStr::new("manifest")) {
         return check_file(storage, path, Some(repair), operator);
     }
-    let unread = |error| Flaw::of_file(path, &error);
+    let unread = |error| CheckError::of_file(path, &error);
     let manifest = Manifest::parse(&read_whole(storage, path).map_err(unread)?);
-    let manifest = manifest.map_err(|error| Flaw(format!("{}: {error}", path.display())))?;
+    let manifest = manifest.map_err(|error| CheckError(format!("{}: {error}", path.display())))?;
     let files = manifest.files();
     let last = files.len().checked_sub(1);
     for (index, AofFile { name, .. }) in files.enumerate() {
@@ -46,10 +46,12 @@ pub(super) fn check(
 }
 
 /// A time before all that the file has is taken for a mistake.
-fn check_some_is_left(cut_point: CutPoint, path: &Path, until: i64) -> Result<(), Flaw> {
+fn check_some_is_left(cut_point: CutPoint, path: &Path, until: i64) -> Result<(), CheckError> {
     if cut_point.offset() == 0 {
         let name = path.display();
-        return Err(Flaw(format!("AOF {name} has nothing before timestamp {until}, aborting...")));
+        return Err(CheckError(format!(
+            "AOF {name} has nothing before timestamp {until}, aborting..."
+        )));
     }
     Ok(())
 }
@@ -60,12 +62,12 @@ fn check_libraries(
     unit: &Unit,
     path: &Path,
     library: &dyn Fn(&[u8]) -> Result<(), String>,
-) -> Result<(), Flaw> {
+) -> Result<(), CheckError> {
     for command in &unit.commands {
         let Some(code) = loaded_library(command.as_args()) else { continue };
         library(code).map_err(|why| {
             let (name, offset) = (path.display(), unit.offset);
-            Flaw(format!("AOF {name} is not valid, at offset {offset}: {why}"))
+            CheckError(format!("AOF {name} is not valid, at offset {offset}: {why}"))
         })?;
     }
     Ok(())
@@ -77,9 +79,9 @@ fn check_file(
     path: &Path,
     repair: Option<Repair>,
     operator: &mut Operator<'_>,
-) -> Result<(), Flaw> {
+) -> Result<(), CheckError> {
     let name = path.display();
-    let fault = |error: io::Error| Flaw::of_file(path, &error);
+    let fault = |error: io::Error| CheckError::of_file(path, &error);
     let begins_with_snapshot = {
         let mut head = [0; 5];
         let mut file = storage.open(path, OpenMode::Read).map_err(fault)?;
@@ -139,18 +141,18 @@ fn agree(
     repair: Option<Repair>,
     (size, sound): (u64, u64),
     operator: &mut Operator<'_>,
-) -> Result<(), Flaw> {
+) -> Result<(), CheckError> {
     let name = path.display();
     if !repair.is_some_and(|repair| repair.fixes) {
         let hint = match repair {
             Some(_) => "Use the --fix option to cut it off there.",
             None => "It is not the last file of the journal and cannot be repaired.",
         };
-        return Err(Flaw(format!("AOF {name} is not valid, {error}. {hint}")));
+        return Err(CheckError(format!("AOF {name} is not valid, {error}. {hint}")));
     }
     let lost = size - sound;
     writeln!(operator.out, "AOF {name} is not valid, {error}")?;
     let change = format_args!("from {size} bytes, with {lost} bytes, to {sound} bytes");
     writeln!(operator.out, "This will shrink the AOF {name} {change}")?;
-    if operator.agrees()? { Ok(()) } else { Err(Flaw("Aborting...".to_owned())) }
+    if operator.agrees()? { Ok(()) } else { Err(CheckError("Aborting...".to_owned())) }
 }

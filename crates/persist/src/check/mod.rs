@@ -44,9 +44,9 @@ struct Repair {
 
 /// What is wrong with the file, or with the wish.
 #[derive(Debug)]
-struct Flaw(String);
+struct CheckError(String);
 
-impl Flaw {
+impl CheckError {
     /// The disk does not do as it is asked to with a file.
     fn of_file(path: &Path, error: &io::Error) -> Self {
         Self(format!("{}: {error}", path.display()))
@@ -54,7 +54,7 @@ impl Flaw {
 }
 
 /// For flaws whose text nobody reads.
-impl From<io::Error> for Flaw {
+impl From<io::Error> for CheckError {
     fn from(error: io::Error) -> Self {
         Self(error.to_string())
     }
@@ -72,7 +72,7 @@ pub struct Operator<'a> {
 
 impl Operator<'_> {
     /// Whether the check is to go on; no answer means no.
-    fn agrees(&mut self) -> Result<bool, Flaw> {
+    fn agrees(&mut self) -> Result<bool, CheckError> {
         write!(self.out, "Continue? [y/N]: ")?;
         self.out.flush()?;
         let mut answer = String::new();
@@ -97,7 +97,7 @@ pub fn run(
     });
     match result {
         Ok(()) => true,
-        Err(Flaw(line)) => {
+        Err(CheckError(line)) => {
             // No other reader is there to tell.
             let _ = writeln!(operator.out, "{line}");
             false
@@ -105,8 +105,8 @@ pub fn run(
     }
 }
 
-fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Task, Flaw> {
-    let usage = || Flaw(USAGE.to_owned());
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Task, CheckError> {
+    let usage = || CheckError(USAGE.to_owned());
     let kind = arguments.next().ok_or_else(usage)?;
     let (mut path, mut repair) = (None, Repair::default());
     while let Some(argument) = arguments.next() {

@@ -9,8 +9,8 @@ use base::quote::escape;
 use base::time::{Clock, UnixMillis};
 use keyspace::ContainerSettings;
 
-use super::{Flaw, Operator};
-use crate::rdb::file::{Batch, BuiltEntry, End, FileError, Gatherer, Rules, Sink, read_file};
+use super::{CheckError, Operator};
+use crate::rdb::file::{Batch, BuiltEntry, End, FileError, LargeEntrySink, Rules, Sink, read_file};
 use crate::rdb::value::Limits;
 use crate::storage::{File, OpenMode, Storage};
 
@@ -31,9 +31,9 @@ pub(super) fn check(
     storage: &dyn Storage,
     path: &Path,
     operator: &mut Operator<'_>,
-) -> Result<(), Flaw> {
+) -> Result<(), CheckError> {
     let file = storage.open(path, OpenMode::Read);
-    let mut file = file.map_err(|error| Flaw::of_file(path, &error))?;
+    let mut file = file.map_err(|error| CheckError::of_file(path, &error))?;
     writeln!(operator.out, "[offset 0] Checking RDB file {}", path.display())?;
     let end = read(&mut *file, path, operator)?;
     writeln!(operator.out, "[offset {}] RDB looks OK, version {}", end.offset, end.version)?;
@@ -45,7 +45,7 @@ pub(super) fn read(
     file: &mut dyn File,
     path: &Path,
     operator: &mut Operator<'_>,
-) -> Result<End, Flaw> {
+) -> Result<End, CheckError> {
     let limits = Limits::from(&ContainerSettings::default());
     let now = Clock::system().now_ms();
     let (out, checks_library) = (&mut *operator.out, operator.library);
@@ -58,7 +58,7 @@ pub(super) fn read(
     let end = result.map_err(|error| {
         let name = path.display();
         let report = format_args!("--- RDB ERROR DETECTED ---\n{name}, {error}");
-        Flaw(format!("{report}\n[info] {keys} keys were read before"))
+        CheckError(format!("{report}\n[info] {keys} keys were read before"))
     })?;
     writeln!(out, "[info] {keys} keys read")?;
     writeln!(out, "[info] {volatile} expires")?;
@@ -91,12 +91,12 @@ impl Sink for Census<'_> {
         Ok(())
     }
 
-    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+    fn gatherer(&mut self) -> Option<&mut dyn LargeEntrySink> {
         Some(self)
     }
 }
 
-impl Gatherer for Census<'_> {
+impl LargeEntrySink for Census<'_> {
     fn limits(&self) -> Limits {
         self.limits
     }

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written() {
+    fn an_array_is_read_as_written_and_its_cuts_are_refused() {
         let mut array = Array::default();
         array.set(1, Text::Bytes(b"a"));
         array.set(3, Text::Integer(5));

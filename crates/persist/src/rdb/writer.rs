@@ -9,13 +9,13 @@ use crate::lzf::Compressor;
 const PIECE: usize = 256 << 10;
 
 /// Takes what is written of a value that goes on behind it.
-pub(super) type Outlet = Box<dyn FnMut(Vec<u8>)>;
+pub(super) type PartialFlush = Box<dyn FnMut(Vec<u8>)>;
 
 /// Bytes that grow, and how strings are written among them.
 pub struct Writer {
     bytes: Vec<u8>,
     packer: Option<Box<Compressor>>,
-    outlet: Option<Outlet>,
+    outlet: Option<PartialFlush>,
 }
 
 impl Writer {
@@ -27,7 +27,7 @@ impl Writer {
 
     /// One that lets go of large values piece by piece.
     #[must_use]
-    pub(super) fn with_outlet(compresses: bool, outlet: Outlet) -> Self {
+    pub(super) fn with_outlet(compresses: bool, outlet: PartialFlush) -> Self {
         Self { outlet: Some(outlet), ..Self::new(compresses) }
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Place {
     offset: Arc<AtomicU64>,
     /// Which stream the offset counts in: a backlog that begins anew has another era.
-    era: Era,
+    era: StreamIdentity,
 }
 
 impl Place {
@@ -29,13 +29,13 @@ impl Place {
 
 /// What tells one stream from another; equal to nothing but its own clones.
 #[derive(Clone, Debug, Default)]
-struct Era(Arc<()>);
+struct StreamIdentity(Arc<()>);
 
 /// All places of one backlog.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     offsets: Vec<Arc<AtomicU64>>,
-    era: Era,
+    era: StreamIdentity,
 }
 
 impl Places {

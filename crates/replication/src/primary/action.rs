@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use super::announced::Requirements;
 use super::attached::ReplicaId;
+use super::replconf_state::Requirements;
 
 /// The number of a round: one snapshot for some replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

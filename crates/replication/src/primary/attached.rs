@@ -4,7 +4,7 @@
 
 use base::quote::escape;
 
-use super::announced::{Ack, Capabilities, ReplconfState};
+use super::replconf_state::{Ack, Capabilities, ReplconfState};
 
 /// A replica's client number, never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -31,9 +31,9 @@
 //!   are the counters of bytes, the sockets' options, and the words of INFO beside the rows.
 
 mod action;
-mod announced;
 mod attached;
 mod registry;
+mod replconf_state;
 mod report;
 mod round_pauses;
 mod rounds;
@@ -45,11 +45,11 @@ mod watch;
 mod tests;
 
 pub use action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
-pub use announced::{
-    Ack, Capabilities, OWN_CAPABILITY, RdbReader, ReplconfReply, ReplconfState, Requirements,
-};
 pub use attached::ReplicaId;
 pub use registry::{Primary, RandomIds, SyncCounts};
+pub use replconf_state::{
+    Ack, Capabilities, OWN_CAPABILITY, RdbReader, ReplconfReply, ReplconfState, Requirements,
+};
 pub use report::ReplicaRow;
 pub use settings::{OutputLimit, PrimarySettings};
 pub use sync::{Role, ServerRole, StreamView, SyncKind, SyncRequest, SyncVerdict};

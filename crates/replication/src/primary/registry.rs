@@ -4,8 +4,8 @@
 //! aborted; of two connections of one replica none is left alone before the snapshot's end.
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId};
-use super::announced::{Ack, Nameable, ReplconfReply, ReplconfState};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
+use super::replconf_state::{Ack, NameableConnections, ReplconfReply, ReplconfState};
 use super::round_pauses::RoundPauses;
 use super::rounds::Round;
 use super::settings::{OutputLimit, PrimarySettings};
@@ -93,7 +93,7 @@ impl Primary {
     pub fn announce(&self, announced: &mut ReplconfState, args: &[&[u8]]) -> ReplconfReply {
         let awaits_channel = |id| self.awaits_channel(id);
         let is_unnamed = |id| self.unnamed_channel(id).is_some();
-        let nameable = Nameable {
+        let nameable = NameableConnections {
             channels: self.settings.rdb_channel || self.settings.dual_channel,
             mains: self.settings.rdb_channel.then_some(&awaits_channel),
             numbered: self.settings.dual_channel.then_some(&is_unnamed),
@@ -105,7 +105,7 @@ impl Primary {
     /// CLIENT LIST shows it.
     pub fn replconf(&mut self, id: ReplicaId, args: &[&[u8]], client: &str, now_ms: u64) {
         let Some(index) = self.index_of(id) else { return };
-        match self.replicas[index].announced.replconf(args, &Nameable::default()) {
+        match self.replicas[index].announced.replconf(args, &NameableConnections::default()) {
             ReplconfReply::Silence => {}
             ReplconfReply::Ack(ack) => self.take_ack(index, ack, now_ms),
             ReplconfReply::Ok | ReplconfReply::Error(_) => {

@@ -4,7 +4,7 @@
 //! Invariants: a round of the same requirements begins no earlier than its pause ends; pauses
 //! double up to a bound, and end with a round that comes to its end.
 
-use super::announced::Requirements;
+use super::replconf_state::Requirements;
 
 const FIRST_MS: u64 = 1000;
 const LONGEST_MS: u64 = 60_000;

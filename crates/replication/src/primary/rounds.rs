@@ -4,9 +4,9 @@
 //! of its replicas begin at the same cut, and are told so at the cut and never before.
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
-use super::announced::{Capabilities, Requirements};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
 use super::registry::Primary;
+use super::replconf_state::{Capabilities, Requirements};
 use crate::history::History;
 use crate::ids::ReplicationId;
 

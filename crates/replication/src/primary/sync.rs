@@ -5,9 +5,9 @@
 //! what its sync sends.
 
 use super::action::{LogLevel, PrimaryAction};
-use super::announced::{Capabilities, RdbReader, ReplconfState, integer};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
 use super::registry::Primary;
+use super::replconf_state::{Capabilities, RdbReader, ReplconfState, integer};
 use crate::history::{FullReason, History, KeptRange, PsyncVerdict};
 
 /// A client that asks for a sync.

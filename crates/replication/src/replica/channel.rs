@@ -33,7 +33,7 @@ pub(super) enum ChannelDialect {
 
 /// What becomes of the stream meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MainSide {
+pub(super) enum MainChannelState {
     /// Not asked for yet.
     Idle,
     /// The second connection's number is told, and the reply to come since this moment.
@@ -48,7 +48,7 @@ pub(super) enum MainSide {
 #[derive(Debug)]
 pub(super) struct DualChannel {
     pub(super) dialect: ChannelDialect,
-    pub(super) main: MainSide,
+    pub(super) main: MainChannelState,
     /// Whether the second connection is there, or is being made.
     pub(super) is_open: bool,
     /// The data are loaded before the stream came, with this database selected behind them.
@@ -69,8 +69,8 @@ pub struct HeldBytes {
 impl DualChannel {
     pub(super) fn new(dialect: ChannelDialect) -> Self {
         let main = match dialect {
-            ChannelDialect::Redis { .. } => MainSide::Held,
-            ChannelDialect::Valkey => MainSide::Idle,
+            ChannelDialect::Redis { .. } => MainChannelState::Held,
+            ChannelDialect::Valkey => MainChannelState::Idle,
         };
         Self { dialect, main, is_open: true, loaded: None }
     }
@@ -78,8 +78,10 @@ impl DualChannel {
     /// Since when a reply on the first connection is to come.
     pub(super) fn waits_since(&self) -> Option<u64> {
         match self.main {
-            MainSide::Named { since_ms, .. } | MainSide::Asked { since_ms, .. } => Some(since_ms),
-            MainSide::Idle | MainSide::Held => None,
+            MainChannelState::Named { since_ms, .. } | MainChannelState::Asked { since_ms, .. } => {
+                Some(since_ms)
+            }
+            MainChannelState::Idle | MainChannelState::Held => None,
         }
     }
 
@@ -93,7 +95,7 @@ impl DualChannel {
     ) {
         let number = client.to_string();
         out.send(command(&[b"REPLCONF", b"set-rdb-client-id", number.as_bytes()]));
-        self.main = MainSide::Named { position, since_ms: now_ms };
+        self.main = MainChannelState::Named { position, since_ms: now_ms };
     }
 
     /// Takes in a line of the first connection; the error is for the log.
@@ -106,26 +108,28 @@ impl DualChannel {
         let odd = || Err(format!("Unexpected reply of MASTER beside its data: '{}'", shown(line)));
         match self.main {
             _ if line.is_empty() => {}
-            MainSide::Named { position, .. } if line.first() == Some(&b'+') => {
+            MainChannelState::Named { position, .. } if line.first() == Some(&b'+') => {
                 let SavedHistory { id, offset, .. } = position;
                 out.notice(format!(
                     "Trying a partial resynchronization using main channel (request {id}:{}).",
                     offset + 1
                 ));
                 out.send(psync_request(Some(position), false));
-                self.main = MainSide::Asked { position, since_ms: now_ms };
+                self.main = MainChannelState::Asked { position, since_ms: now_ms };
             }
-            MainSide::Asked { position, .. } => match PsyncReply::parse(line) {
+            MainChannelState::Asked { position, .. } => match PsyncReply::parse(line) {
                 PsyncReply::Continue(id) if id.is_none_or(|id| id == position.id) => {
                     out.notice(
                         "MASTER <-> REPLICA sync: Master accepted a Partial Resynchronization, RDB \
                          load in background.",
                     );
-                    self.main = MainSide::Held;
+                    self.main = MainChannelState::Held;
                 }
                 _ => return odd(),
             },
-            MainSide::Named { .. } | MainSide::Idle | MainSide::Held => return odd(),
+            MainChannelState::Named { .. } | MainChannelState::Idle | MainChannelState::Held => {
+                return odd();
+            }
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 use super::action::{
     LoadMode, LoadOrder, PrimaryChannel, RdbFraming, ReplicaAction, StreamCommands,
 };
-use super::channel::{ChannelEnd, MainSide};
+use super::channel::{ChannelEnd, MainChannelState};
 use super::handover::Handover;
 use super::handshake::HandshakeEnd;
 use super::line::{HEADER_MAX, Line, REPLY_MAX};
@@ -27,7 +27,7 @@ impl ReplicaLink {
     pub fn is_reading(&self, wire: PrimaryChannel) -> bool {
         match (wire, &self.beside) {
             (PrimaryChannel::Main, Some(beside)) => {
-                beside.main != MainSide::Held || self.held.size < self.settings.held_max
+                beside.main != MainChannelState::Held || self.held.size < self.settings.held_max
             }
             (PrimaryChannel::Main, None) => self.phase.is_reading(),
             (PrimaryChannel::Rdb, Some(_)) => self.phase.is_reading(),
@@ -37,7 +37,7 @@ impl ReplicaLink {
 
     /// Whether the stream comes while its data do, or are being loaded.
     pub fn is_holding(&self) -> bool {
-        self.beside.as_ref().is_some_and(|beside| beside.main == MainSide::Held)
+        self.beside.as_ref().is_some_and(|beside| beside.main == MainChannelState::Held)
     }
 
     /// So many bytes that were held are shown again.
@@ -134,7 +134,7 @@ impl ReplicaLink {
     fn take_beside(&mut self, buf: &[u8], begin: usize, now_ms: u64) -> Option<usize> {
         let beside = self.beside.as_mut().expect("the data come on a second connection");
         let rest = &buf[begin..];
-        if beside.main == MainSide::Held {
+        if beside.main == MainChannelState::Held {
             if rest.is_empty() {
                 return None;
             }
@@ -147,7 +147,8 @@ impl ReplicaLink {
             Line::TooLong => format!("A reply of MASTER is longer than {REPLY_MAX} bytes"),
             Line::Whole(line, taken) => match beside.line(line, now_ms, &mut self.out) {
                 Ok(()) => {
-                    if let Some(database) = beside.loaded.filter(|_| beside.main == MainSide::Held)
+                    if let Some(database) =
+                        beside.loaded.filter(|_| beside.main == MainChannelState::Held)
                     {
                         self.loaded(LoadOutcome::Loaded { database }, now_ms);
                     }

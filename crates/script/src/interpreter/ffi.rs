@@ -250,7 +250,7 @@ unsafe fn gather(state: *mut lua_State, shared: &Shared) -> Result<(), Outcome> 
 
 /// The entrance to Lua.
 pub(super) struct LuaEntry {
-    /// The main thread of the Lua that the gate belongs to.
+    /// The main thread of the Lua that the entry belongs to.
     state: *mut lua_State,
     /// `pass`, with what it needs beside its argument.
     enter: RegistryKey,
@@ -259,7 +259,7 @@ pub(super) struct LuaEntry {
     kept: [Kept; 2],
 }
 
-/// One way through the gate.
+/// One call through the entry.
 struct LuaCall<'a> {
     body: Body<'a>,
     keys: Args<'a>,
@@ -294,7 +294,7 @@ pub(super) enum Ending {
 }
 
 impl LuaEntry {
-    /// Makes the gate of a Lua; `world` has the globals of scripts, `on_error` is told what they
+    /// Makes the entry of a Lua; `world` has the globals of scripts, `on_error` is told what they
     /// raise.
     pub(super) fn new(lua: &Lua, world: Table, on_error: Function) -> mlua::Result<LuaEntry> {
         let main = Cell::new(std::ptr::null_mut());

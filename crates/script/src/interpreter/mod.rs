@@ -68,7 +68,7 @@ pub struct Input<'a> {
 pub struct Interpreter {
     lua: Lua,
     shared: Rc<Shared>,
-    gate: LuaEntry,
+    entry: LuaEntry,
     script_world: Table,
     library_world: Table,
     run_loading: Function,
@@ -123,7 +123,7 @@ impl Interpreter {
             Ok(VmState::Continue)
         })?;
         Ok(Interpreter {
-            gate: LuaEntry::new(&lua, script_world.clone(), on_error)?,
+            entry: LuaEntry::new(&lua, script_world.clone(), on_error)?,
             shared,
             script_world,
             library_world,
@@ -299,7 +299,7 @@ impl Interpreter {
         }
         let mark = reply.mark();
         let (lua, shared, lists) = (&self.lua, &*self.shared, (input.keys, input.arguments));
-        let work = || self.gate.run(lua, shared, body, lists, reply);
+        let work = || self.entry.run(lua, shared, body, lists, reply);
         let ending = match shared.host.during(host, work) {
             Ok(()) => return Ok(()),
             Err(ending) => ending,

@@ -358,7 +358,7 @@ fn what_is_spoilt_at_random_is_refused_or_the_same() {
 
 /// There are no loops, but a text that is doubled again and again grows as in one.
 #[test]
-fn who_makes_much_is_looked_at_meanwhile() {
+fn a_direct_script_that_makes_long_texts_is_looked_at_meanwhile() {
     let doublings = "text = text .. text ".repeat(13);
     let script = format!("local text = ARGV[1] {doublings} redis.call('set', KEYS[1], text)");
     let program = Program::parse(script.as_bytes()).expect("it has no shebang");

@@ -284,7 +284,7 @@ fn a_primary_is_watched_and_forgotten() {
 }
 
 #[test]
-fn votes() {
+fn a_vote_goes_to_the_first_that_asks_in_an_epoch() {
     // Leader epoch, current epoch; the epoch asked for: the Sentinel that is voted for, in which
     // epoch.
     for (leader_epoch, current, asked, leader, epoch) in [
@@ -428,7 +428,7 @@ fn hostile_command() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 proptest! {
     #[test]
-    fn whatever_is_ordered_can_be_read_again(
+    fn a_configuration_after_any_commands_can_be_read_again(
         commands in prop::collection::vec(hostile_command(), 1..40),
         scripts in prop_oneof![Just("yes"), Just("no")],
     ) {

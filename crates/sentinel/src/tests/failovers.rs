@@ -110,7 +110,7 @@ fn from_the_start_to_the_end() {
 }
 
 #[test]
-fn who_is_not_elected_waits() {
+fn a_sentinel_that_is_not_elected_waits() {
     for vote in [(1, "*".to_owned(), 0), (1, PEER_ID.to_owned(), 1), (1, OWN_ID.to_owned(), 0)] {
         let mut rig = rig("");
         for port in [26380, 26381] {

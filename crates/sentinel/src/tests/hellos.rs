@@ -187,7 +187,7 @@ proptest! {
 }
 
 #[test]
-fn only_so_many_are_met() {
+fn only_so_many_peers_are_met() {
     let mut rig = rig();
     for number in 0..PEERS_MAX + 50 {
         let (id, host) =

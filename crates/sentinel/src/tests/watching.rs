@@ -270,7 +270,7 @@ fn a_connection_that_breaks_and_is_made_again_is_no_silence() {
 }
 
 #[test]
-fn in_tilt_nothing_is_concluded() {
+fn instances_are_not_judged_in_tilt() {
     let mut rig = rig("");
     rig.take_events();
     rig.now += 5000;

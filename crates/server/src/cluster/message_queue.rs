@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use cluster::PublishedMessage;
-use engine::runtime::write_gate::WriteGate;
+use engine::runtime::backpressure::Backpressure;
 
 /// Publishers are held back while more bytes wait.
 const HELD_ABOVE: usize = 4 << 20;
@@ -30,7 +30,7 @@ const TAKEN_BYTES: usize = 256 << 10;
 
 /// The queue.
 pub(super) struct MessageQueue {
-    gate: &'static WriteGate,
+    backpressure: &'static Backpressure,
     waiting: Mutex<WaitingMessages>,
 }
 
@@ -43,9 +43,9 @@ struct WaitingMessages {
 }
 
 impl MessageQueue {
-    /// With the gate that holds publishers back.
-    pub(super) fn new(gate: &'static WriteGate) -> Self {
-        Self { gate, waiting: Mutex::default() }
+    /// With the backpressure that holds publishers back.
+    pub(super) fn new(backpressure: &'static Backpressure) -> Self {
+        Self { backpressure, waiting: Mutex::default() }
     }
 
     /// Queues a message; `false` if it is lost.
@@ -59,7 +59,7 @@ impl MessageQueue {
         waiting.bytes += bytes;
         waiting.messages.push_back(message);
         if waiting.bytes > HELD_ABOVE {
-            self.gate.close();
+            self.backpressure.begin();
         }
         if let Some(waker) = waiting.waker.take() {
             waker.wake();
@@ -89,7 +89,7 @@ impl MessageQueue {
         }
         waiting.bytes -= bytes;
         if waiting.bytes <= FREE_BELOW {
-            self.gate.open();
+            self.backpressure.end();
         }
         Poll::Ready(taken)
     }
@@ -108,7 +108,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use cluster::PublishedMessage;
-    use engine::runtime::write_gate::WriteGate;
+    use engine::runtime::backpressure::Backpressure;
 
     use super::{LOST_ABOVE, MessageQueue, TAKEN_MAX};
 
@@ -125,18 +125,18 @@ mod tests {
 
     #[test]
     fn publishers_wait_while_much_does_and_no_longer() {
-        let gate: &'static WriteGate = Box::leak(Box::default());
-        let queue = MessageQueue::new(gate);
+        let backpressure: &'static Backpressure = Box::leak(Box::default());
+        let queue = MessageQueue::new(backpressure);
         let mut count = 0;
-        while !gate.is_closed() {
+        while !backpressure.is_on() {
             assert!(queue.push(message(1000)));
             count += 1;
         }
         assert!(count > 2 * TAKEN_MAX);
-        while gate.is_closed() {
+        while backpressure.is_on() {
             count -= take(&queue);
         }
-        assert!(count > 0, "the gate opens before the queue is empty");
+        assert!(count > 0, "the backpressure ends before the queue is empty");
         while !queue.is_empty() {
             count -= take(&queue);
         }
@@ -145,11 +145,11 @@ mod tests {
 
     #[test]
     fn what_is_far_above_the_bound_is_lost_but_not_where_nothing_waits() {
-        let gate: &'static WriteGate = Box::leak(Box::default());
-        let queue = MessageQueue::new(gate);
+        let backpressure: &'static Backpressure = Box::leak(Box::default());
+        let queue = MessageQueue::new(backpressure);
         assert!(queue.push(message(LOST_ABOVE + 1)));
         assert!(!queue.push(message(1)));
         assert_eq!(take(&queue), 1);
-        assert!(!gate.is_closed() && queue.push(message(1)));
+        assert!(!backpressure.is_on() && queue.push(message(1)));
     }
 }

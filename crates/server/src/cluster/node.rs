@@ -129,7 +129,7 @@ impl ClusterNode {
         let mut core = NodeCore { cluster, file, sender, published: 0, unsaved: None };
         core.queue(server, actions);
         assert!(self.mail.set(core.sender.clone()).is_ok(), "there is one node in a process");
-        let messages = MessageQueue::new(&server.gates.message_gate);
+        let messages = MessageQueue::new(&server.gates.message_backpressure);
         assert!(self.messages.set(messages).is_ok(), "there is one node in a process");
         assert!(self.core.set(Mutex::new(core)).is_ok(), "there is one node in a process");
         receiver

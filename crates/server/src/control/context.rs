@@ -7,21 +7,21 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::server::Server;
-use engine::admission::gates;
+use engine::admission::readmission::Readmission;
 use engine::execute::is_heavy_request;
 use engine::lane::Lane;
 use engine::runtime::background::BackgroundAccess;
 use engine::session::{Request, Session};
 use engine::table::command_table::CommandEntry;
 use engine::table::flag_set::FlagSet;
-pub(crate) use engine::transaction::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
+pub(crate) use engine::transaction::control_plane::{CallingSession, NOT_FROM_SCRIPT, Next};
 use engine::transaction::unit::Unit;
 
 /// What a control command works on.
 pub(crate) struct Context<'a> {
     pub(crate) server: &'static Server,
     /// The session that asks, at its lane; none if a script asks.
-    pub(crate) asker: Option<Asker<'a>>,
+    pub(crate) asker: Option<CallingSession<'a>>,
     /// The command itself, as it was found.
     pub(crate) entry: &'static CommandEntry,
     /// The unit that it is part of, if it is of one.
@@ -64,9 +64,9 @@ pub(crate) fn offload_past_gates(
     let subject = session.and_then(|session| session.acl_subject_from_now(server));
     Next::offload_with_locks(move |lane, args, reply| {
         let request = Request { entry, args, database };
-        let gates = gates::Readmission::of_command(server, subject.as_ref(), request, None);
+        let readmission = Readmission::beside_slots(server, subject.as_ref(), request);
         let _access = BackgroundAccess::for_client(server.keyspace)?;
-        if gates.hold()? { Err(Refusal::Widen) } else { work(lane, args, reply) }
+        if readmission.hold(None)? { Err(Refusal::Widen) } else { work(lane, args, reply) }
     })
 }
 

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use engine::session::{StepContext, StepOutcome, Steps, Stepwise, Suspension};
+use engine::session::{StepContext, StepOutcome, SteppedWork, Steps, Suspension};
 use engine::table::command_table::CommandEntry;
 use proto::{Args, Reply};
 
-use super::context::{Asker, Context, ControlHandler, Next};
+use super::context::{CallingSession, Context, ControlHandler, Next};
 use crate::server::Server;
 
 /// Tells how long a command waits still, if it does.
@@ -36,7 +36,7 @@ struct DelayedCommand {
     handler: ControlHandler,
 }
 
-impl Stepwise for DelayedCommand {
+impl SteppedWork for DelayedCommand {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         if let Some(left) = (self.time_left)(self.server) {
             stride.wait_for(left);
@@ -44,7 +44,7 @@ impl Stepwise for DelayedCommand {
         }
         let StepContext { lane, session, args, out, .. } = stride;
         let mut reply = Reply::new(out, session.resp);
-        let asker = Some(Asker { lane, session });
+        let asker = Some(CallingSession { lane, session });
         let mut context = Context { server: self.server, asker, entry: self.entry, unit: None };
         match (self.handler)(&mut context, *args, &mut reply) {
             Ok(Next::Close) => StepOutcome::Closes,

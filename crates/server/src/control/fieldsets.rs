@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use commands::declare::{Command, Group, Spec, at_least, exactly};
 use engine::runtime::yielding::FEW;
 use engine::session::fieldsets::Fieldsets;
-use engine::session::{StepContext, StepOutcome, Stepwise};
+use engine::session::{StepContext, StepOutcome, SteppedWork};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -75,7 +75,7 @@ struct EachField {
     next: usize,
 }
 
-impl Stepwise for EachField {
+impl SteppedWork for EachField {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         while let Some(field) = stride.args.get(self.next) {
             if !self.seen.insert(field.into()) {

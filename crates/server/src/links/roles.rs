@@ -231,7 +231,7 @@ impl Links {
 /// Whether something keeps the stream from being applied that may last.
 fn is_applier_kept(server: &Network) -> bool {
     let is_paused = server.gates.pause.holds_writes(|| server.keyspace.clock().now_ms());
-    is_paused || server.gates.log_gate.is_closed() || server.gates.snapshot_gate.is_closed()
+    is_paused || server.gates.log_backpressure.is_on() || server.gates.snapshot_backpressure.is_on()
 }
 
 /// The primary that the configuration names.

@@ -8,7 +8,7 @@ use engine::admission::acl_check;
 use engine::commit::handler::CommandBody;
 use engine::execute::ForeignBody;
 use engine::lane::Lane;
-use engine::session::{Session, Stepwise};
+use engine::session::{Session, SteppedWork};
 use engine::table::command_table::CommandEntry;
 use keyspace::{Location, Refusal, Tx};
 use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, answer};
@@ -142,7 +142,7 @@ impl ForeignBody for RequestBody<'_> {
     }
 
     #[inline]
-    fn in_steps(&self, entry: &'static CommandEntry) -> Option<Box<dyn Stepwise>> {
+    fn in_steps(&self, entry: &'static CommandEntry) -> Option<Box<dyn SteppedWork>> {
         if self.only_key.is_some() {
             return None;
         }

@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn without_options_it_is_a_memcached_with_its_defaults() {
+    fn a_server_without_options_is_a_memcached_with_its_defaults() {
         let (directives, notices) = served("");
         let expected = [
             "--port 0",
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_listens_to_all_is_told_that_others_are_refused() {
+    fn a_server_that_names_its_addresses_gets_no_notice_of_refusals() {
         for line in ["-s /run/m.sock", "-l 127.0.0.1", "-l 10.0.0.1 -s /run/m.sock"] {
             let (_, notices) = served(line);
             assert!(notices.is_empty(), "{line}: {notices:?}");

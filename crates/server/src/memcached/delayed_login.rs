@@ -3,7 +3,7 @@
 //! Invariant: what the client has sent is kept as it came, and looked at once its time has come.
 
 use engine::admission::delayed_login::DelayedLogin;
-use engine::session::{Session, StepContext, StepOutcome, Steps, Stepwise, Suspension};
+use engine::session::{Session, StepContext, StepOutcome, SteppedWork, Steps, Suspension};
 use proto::OwnedArgs;
 use proto::memcached::{Form, Operation, Request, Store, StoreMode};
 
@@ -62,7 +62,7 @@ pub(crate) fn delay_login(
     Some(Suspension::Steps(Steps::begin(entry, args.as_args(), Box::new(attempt))))
 }
 
-impl Stepwise for DelayedAttempt {
+impl SteppedWork for DelayedAttempt {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let server = self.server;
         if let Some(left) = self.login.time_left(server) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use config::settings::MEMCACHED_DATABASE;
-use engine::admission::gates;
+use engine::admission::readmission::Readmission;
 use engine::clients::mailbox::PendingWakes;
 use engine::commit::publish::commit;
 use engine::runtime::background::{BETWEEN_LOOKS, wait_for, wait_for_client};
@@ -91,11 +91,11 @@ fn world_past_gates(
     let args: OwnedArgs = [&b"FLUSHDB"[..]].into_iter().collect();
     let database = server.config.get(MEMCACHED_DATABASE) as usize;
     let request = session::Request { entry, args: args.as_args(), database };
-    let gates = gates::Readmission::of_command(server, subject, request, None);
+    let readmission = Readmission::beside_slots(server, subject, request);
     loop {
         let mut world = Acquisition::of_world(server.keyspace);
         wait(&mut world)?;
-        if !gates.hold()? {
+        if !readmission.hold(None)? {
             return Ok(world);
         }
         drop(world);

@@ -4,7 +4,7 @@
 //! moment, as in memcached.
 
 use engine::execute::{ForeignRequest, PartOutcome};
-use engine::session::{StepContext, StepOutcome, Stepwise};
+use engine::session::{StepContext, StepOutcome, SteppedWork};
 use engine::table::command_table::CommandEntry;
 use keyspace::PartitionSet;
 use proto::memcached::{Expiry, Form, Keys, Operation, Request, Response, Retrieve, answer};
@@ -32,14 +32,14 @@ pub(super) fn in_steps(
     server: &'static MemcachedServer,
     request: &Request<'_>,
     entry: &'static CommandEntry,
-) -> Option<Box<dyn Stepwise>> {
+) -> Option<Box<dyn SteppedWork>> {
     let (Operation::Retrieve(retrieve), Form::Text { with_cas, .. }) =
         (&request.operation, &request.form)
     else {
         return None;
     };
     let is_long = keys_of(&request.operation).nth(TOGETHER).is_some();
-    is_long.then(|| -> Box<dyn Stepwise> {
+    is_long.then(|| -> Box<dyn SteppedWork> {
         let touch = retrieve.touch;
         Box::new(EachItem { server, entry, with_cas: *with_cas, touch, next: 1 })
     })
@@ -53,7 +53,7 @@ impl EachItem {
     }
 }
 
-impl Stepwise for EachItem {
+impl SteppedWork for EachItem {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let server = self.server;
         while let Some(key) = stride.args.get(self.next) {

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_is_told_what_it_missed() {
+    fn a_watcher_that_does_not_read_is_told_what_it_missed() {
         let (counters, mut watch, mut out) =
             (Counters::default(), EventWatch::default(), Output::new());
         let line: std::sync::Arc<[u8]> = vec![b'x'; BACKLOG / 2].into();

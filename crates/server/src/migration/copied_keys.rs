@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use base::number::format_i64;
 use base::time::UnixMillis;
-use engine::admission::gates;
+use engine::admission::readmission::Readmission;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::unregistration::Unregistration;
 use engine::commit::publish::commit;
@@ -95,11 +95,10 @@ pub(super) fn delete(
     lane: usize,
 ) -> Result<Deletion, Refusal> {
     let keyspace = server.keyspace;
-    let gates =
-        gates::Readmission::of_command(server, order.subject.as_ref(), order.request(), None);
+    let readmission = Readmission::beside_slots(server, order.subject.as_ref(), order.request());
     let wanted = order.partitions(server, parcels.iter().map(|parcel| parcel.index));
     let mut acquisition = Acquisition::of_partitions(keyspace, wanted);
-    for round in 0.. {
+    for widenings in 0.. {
         // The thread has no leave that a stop of the world waits for.
         let wants_world = acquisition.wants_world();
         let access = (!wants_world).then(|| BackgroundAccess::for_client(keyspace)).transpose();
@@ -110,14 +109,14 @@ pub(super) fn delete(
             return Ok(Deletion::Held);
         }
         acquisition.time_hold();
-        if gates.hold()? {
+        if readmission.hold(None)? {
             return Ok(Deletion::Held);
         }
         let mut tx = Tx::begin(acquisition, order.options(server, lane));
         let changed = delete_unchanged(&mut tx, parcels)?;
         let wakes = PendingWakes::default();
         if commit(server, &wakes, &mut tx, Args::default()).is_err() {
-            acquisition = tx.widen(round);
+            acquisition = tx.widen(widenings);
             drop(access);
             continue;
         }

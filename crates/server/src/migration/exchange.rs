@@ -28,7 +28,7 @@ const KEYS_PER_LOCK: usize = 100;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// So often keys that change are sent, before they stay.
-const ROUNDS: usize = 16;
+const ATTEMPTS_MAX: usize = 16;
 
 /// Until the first look whether a gate is open again; the next come after twice as long each.
 const FIRST_RETRY: Duration = Duration::from_millis(5);
@@ -113,20 +113,20 @@ impl<'a> Exchange<'a> {
 
     /// Sends the keys, and again those that changed meanwhile.
     async fn transfer_keys(&mut self, order: Box<MigrateRequest>) -> Option<Box<MigrateRequest>> {
-        let (mut due, rounds) = (due(&order), if order.replaces { ROUNDS } else { 1 });
+        let (mut due, attempts) = (due(&order), if order.replaces { ATTEMPTS_MAX } else { 1 });
         let mut load = Load::new(order);
-        for round in 0..rounds {
+        for attempt in 0..attempts {
             for keys in due.chunks(KEYS_PER_LOCK) {
                 let copied;
                 (load, copied) = self.send(load, keys.to_vec()).await?;
-                if round > 0 {
+                if attempt > 0 {
                     self.tally.removed += keys.len() - copied;
                 }
                 if self.tally.is_over {
                     return Some(load.order);
                 }
             }
-            if self.tally.changed.is_empty() || round + 1 == rounds {
+            if self.tally.changed.is_empty() || attempt + 1 == attempts {
                 break;
             }
             due = std::mem::take(&mut self.tally.changed);

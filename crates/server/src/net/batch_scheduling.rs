@@ -87,7 +87,7 @@ mod tests {
     use super::BatchScheduling;
 
     #[test]
-    fn who_runs_a_third_of_the_time_is_busy_until_it_runs_less_than_a_quarter() {
+    fn a_thread_is_busy_from_a_third_of_the_time_until_below_a_quarter() {
         let scheduling = BatchScheduling::default();
         let (mut now_us, mut sum_us) = (0, 0);
         for (is_busy, after_us, ran_us, expected) in [

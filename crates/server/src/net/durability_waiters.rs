@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_while_records_become_safe_is_not_forgotten() {
+    fn a_session_that_joins_while_records_become_safe_is_not_forgotten() {
         let rig = Rig::new();
         assert!(rig.wait(0) && rig.wait(1));
         // Before the task has looked.
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn all_look_again_after_a_failure_and_stay_in_line() {
+    fn all_sessions_look_again_after_a_failure_and_stay_in_line() {
         let rig = Rig::new();
         assert!(rig.wait(0) && rig.wait(2));
         rig.take_turn();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_too_early_is_woken_again() {
+    fn a_session_that_was_woken_too_early_is_woken_again() {
         let rig = Rig::new();
         rig.journal.set_durability(rig.reader, DurabilityLevel::Os);
         let be_late = || {

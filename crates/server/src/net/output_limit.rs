@@ -140,7 +140,7 @@ mod tests {
     const LIMIT: OutputBufferLimit = OutputBufferLimit { hard: 100, soft: 10, soft_seconds: 2 };
 
     #[test]
-    fn who_watches_is_an_ordinary_client_unless_those_have_no_limit() {
+    fn monitor_and_tracking_have_the_normal_limit_unless_it_is_none() {
         const MONITOR: u32 = client_flags::MONITOR;
         const TRACKING: u32 = client_flags::TRACKING;
         let none = OutputBufferLimit { hard: 0, soft: 0, soft_seconds: 0 };

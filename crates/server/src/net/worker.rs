@@ -426,7 +426,7 @@ mod tests {
     use crate::start::test_server;
 
     #[test]
-    fn who_is_busy_is_courteous_to_those_whose_clients_are_here() {
+    fn a_busy_worker_is_courteous_where_half_of_its_clients_are_neighbours() {
         let server = test_server();
         let worker = Worker::new(server, 0);
         let work_until = |is_so: &dyn Fn() -> bool| {

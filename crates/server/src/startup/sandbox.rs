@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_run_and_nobody_else_is_looked_at() {
+    fn the_sandbox_runs_no_program_and_looks_at_no_process() {
         for call in [libc::SYS_execve, libc::SYS_execveat, libc::SYS_ptrace, libc::SYS_mount] {
             assert!(!NEEDED.contains(&call), "{call}");
         }

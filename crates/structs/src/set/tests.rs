@@ -367,7 +367,7 @@ fn a_set_from_elsewhere_is_brought_into_its_form() {
 }
 
 #[test]
-fn many_are_taken_out_of_any_form_at_once() {
+fn many_members_are_taken_out_of_any_form_at_once() {
     let limits = SetLimits { intset_entries: 64, listpack_entries: 64, listpack_value_bytes: 64 };
     let mut random = Random::from_seed(7);
     let names =

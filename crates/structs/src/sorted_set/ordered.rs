@@ -120,8 +120,8 @@ impl Ordered {
                 self.index.insert(hash, member, score, is_light);
                 None
             }
-            Some(Former::Alike) => Some(score),
-            Some(Former::Taken(old, Taken { in_index, deadline, long })) => {
+            Some(PreviousScore::Alike) => Some(score),
+            Some(PreviousScore::Taken(old, Taken { in_index, deadline, long })) => {
                 let member = long.as_ref().map_or(member, Text::Long);
                 let new = NewItem { score, member, deadline, in_index: false };
                 let is_light = self.add_to_tree(bytes, new);
@@ -302,7 +302,7 @@ impl Ordered {
     }
 
     /// Takes a member out of the tree that is given a score, unless it has that already.
-    fn take_former(&mut self, hash: u32, member: &[u8], score: f64) -> Option<Former> {
+    fn take_former(&mut self, hash: u32, member: &[u8], score: f64) -> Option<PreviousScore> {
         let Ordered { tree, index } = self;
         let mut light = index.light_scores(hash);
         let former = light.find_map(|old| take_unless(tree, old, member, score));
@@ -391,7 +391,7 @@ fn exactly(score: f64, member: &[u8]) -> Cut<'_> {
 }
 
 /// What there was of a member that is given a score.
-enum Former {
+enum PreviousScore {
     /// All that is to be.
     Alike,
     /// Another score, and this belonged to it.
@@ -404,17 +404,17 @@ fn take_unless(
     old: f64,
     member: &[u8],
     score: f64,
-) -> Option<Former> {
+) -> Option<PreviousScore> {
     let cut = exactly(old, member);
     if old == score {
         let page = tree.get(|bound| cut.compare_bound(bound))?;
-        return page.holds(page.count_before(&cut), old, member).then_some(Former::Alike);
+        return page.holds(page.count_before(&cut), old, member).then_some(PreviousScore::Alike);
     }
     tree.edit_by(
         |bound| cut.compare_bound(bound),
         |page| {
             let place = page.count_before(&cut);
-            page.holds(place, old, member).then(|| Former::Taken(old, page.take(place)))
+            page.holds(place, old, member).then(|| PreviousScore::Taken(old, page.take(place)))
         },
     )
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::steps;
 
-use super::{Descent, Growth, JOINED_MAX, LEAF_MAX, Leaf, Summary};
+use super::{ChildSelector, Growth, JOINED_MAX, LEAF_MAX, Leaf, Summary};
 use crate::blob::ARC_COUNTERS;
 
 /// Children of an inner node at most; with bounds of 24 bytes they fit a page.
@@ -200,7 +200,7 @@ impl<L: Leaf> Node<L> {
 
     /// Edits the leaf that a descent ends at, and repairs all nodes below this one. Tells what
     /// became of this one, if nodes above keep anything of it that is true no more.
-    pub(super) fn edit<D: Descent<L>, R>(
+    pub(super) fn edit<D: ChildSelector<L>, R>(
         &mut self,
         by: &mut D,
         edges: Edges,
@@ -341,7 +341,7 @@ impl<L: Leaf> Inner<L> {
         (last, rank)
     }
 
-    fn edit<D: Descent<L>, R>(
+    fn edit<D: ChildSelector<L>, R>(
         &mut self,
         by: &mut D,
         edges: Edges,

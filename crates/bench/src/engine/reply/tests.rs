@@ -177,7 +177,7 @@ fn expected(value: &Value) -> (Nature, u32, u32) {
 
 proptest! {
     #[test]
-    fn it_agrees_with_the_parser_of_values(
+    fn the_scanner_agrees_with_the_parser_of_values(
         items in vec(replies(), 1..6),
         cuts in vec(any::<proptest::sample::Index>(), 0..8),
     ) {

@@ -2,7 +2,7 @@
 
 use base::Random;
 
-use super::world::World;
+use super::world::{NODE_TIMEOUT, World};
 use crate::engine::{Action, AdminCommand, ClaimEpochs, Moment};
 use crate::id::NodeId;
 use crate::slots::SlotSet;
@@ -252,18 +252,53 @@ fn a_reset_forgets_what_was_granted() {
 }
 
 /// A target that is far ahead of what the source knew does not claim beyond what was promised.
+/// Two sources reserve epochs apart, and the target's own epoch is above those of one of them when it
+/// claims of the other: that source takes nothing back below what it has seen, once it says so.
 #[test]
-fn nothing_is_claimed_beyond_the_promised_epochs() {
-    let mut world = World::new(Random::from_seed(43), 3, 0, false);
+fn claims_of_two_sources_come_in_any_order() {
+    for seed in 0..24 {
+        let mut world = World::new(Random::from_seed(1200 + seed), 4, 0, false);
+        world.run_for(4000);
+        let (to, sources) = (world.id(1), if seed % 2 == 0 { [0, 2] } else { [2, 0] });
+        let grants = sources.map(|source| {
+            let slots = some_slots(&mut world, source);
+            let epochs = grant(&mut world, source, &slots, to, true);
+            (world.id(source), slots, epochs)
+        });
+        for (from, slots, epochs) in grants.clone() {
+            let order = AdminCommand::Claim { slots, from, epochs };
+            let until = world.now + 1000;
+            while !world.try_order(1, &order) {
+                assert!(world.now < until, "seed {seed}");
+                world.run_for(5);
+            }
+        }
+        world.run_for(4000);
+        for (_, slots, _) in grants {
+            assert!(is_owner_everywhere(&mut world, &slots, to), "seed {seed}");
+        }
+    }
+}
+
+/// A source that has not heard of the target's epoch might take the slots back below it.
+#[test]
+fn no_claim_is_above_what_its_source_has_seen() {
+    let mut world = World::new(Random::from_seed(43), 4, 0, false);
     world.run_for(4000);
-    let (from, to, slots) = (world.id(0), world.id(1), some_slots(&mut world, 0));
-    let epochs = grant(&mut world, 0, &slots, to, true).expect("they are granted");
-    let late = ClaimEpochs { first: 1, last: world.cluster(1).my_epoch() };
-    let claim = |epochs| AdminCommand::Claim { slots: slots.clone(), from, epochs: Some(epochs) };
-    assert!(world.refusal(1, &claim(late)).contains("epochs are over"));
-    world.order(1, &claim(epochs));
-    let claimed = world.cluster(1).my_epoch();
-    assert!(epochs.first <= claimed && claimed <= epochs.last);
+    let (from, other, to) = (world.id(0), world.id(2), world.id(1));
+    let (slots, others) = (some_slots(&mut world, 0), some_slots(&mut world, 2));
+    let (low, high) =
+        (grant(&mut world, 0, &slots, to, true), grant(&mut world, 2, &others, to, true));
+    let (low, high) = if low.unwrap().first < high.unwrap().first {
+        ((slots, from, low), (others, other, high))
+    } else {
+        ((others, other, high), (slots, from, low))
+    };
+    let claim = |(slots, from, epochs)| AdminCommand::Claim { slots, from, epochs };
+    world.order(1, &claim(high));
+    assert!(world.refusal(1, &claim(low.clone())).contains("has not answered yet"));
+    world.run_for(500);
+    world.order(1, &claim(low));
 }
 
 /// A target that has no slots of its own counts all the same: its claim would have made it one of
@@ -436,5 +471,82 @@ fn a_claim_counts_for_nodes_that_start_behind_it() {
     for machine in 1..4 {
         let cluster = world.cluster(machine);
         assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(to)), "{machine}");
+    }
+}
+
+/// A claim that lost, and of which others hear late, takes nothing that its source has granted
+/// anew, however long that grant lasts: an owner says what it has granted.
+#[test]
+fn a_grant_that_lasts_long_is_no_slot_given_up() {
+    let mut world = World::new(Random::from_seed(79), 4, 0, false);
+    world.run_for(4000);
+    let (from, to, next) = (world.id(0), world.id(1), world.id(2));
+    let slots = some_slots(&mut world, 0);
+    let epochs = grant(&mut world, 0, &slots, to, true);
+    world.isolate(1);
+    world.order(1, &AdminCommand::Claim { slots: slots.clone(), from, epochs });
+    world.run_for(2 * TIMEOUT);
+    world.order(0, &AdminCommand::Withdraw(slots.clone()));
+    world.run_for(4000);
+    assert!(world.cluster(0).held_slots().is_empty());
+    grant(&mut world, 0, &slots, next, true);
+    world.run_for(4 * NODE_TIMEOUT);
+    world.join_all();
+    world.run_for(4 * NODE_TIMEOUT);
+    assert!(is_owner_everywhere(&mut world, &slots, from));
+}
+
+/// A node that has granted slots, and does not know of their claim, is asked by their owner: an
+/// epoch that the node has taken since is none of a claim.
+#[test]
+fn an_epoch_behind_a_grant_is_no_claim_of_what_was_granted() {
+    let mut world = World::new(Random::from_seed(83), 4, 0, false);
+    world.run_for(4000);
+    let (from, to, next) = (world.id(0), world.id(1), world.id(2));
+    let slots = some_slots(&mut world, 0);
+    let epochs = grant(&mut world, 0, &slots, to, true);
+    world.kill(0);
+    world.order(1, &AdminCommand::Claim { slots: slots.clone(), from, epochs });
+    world.run_for(4000);
+    grant(&mut world, 1, &slots, next, true);
+    world.run_for(100);
+    world.kill(1);
+    world.revive(0);
+    world.run_for(4000);
+    world.order(3, &AdminCommand::BumpEpoch);
+    world.run_for(500);
+    world.order(0, &AdminCommand::BumpEpoch);
+    world.kill(0);
+    world.revive(1);
+    world.run_for(500);
+    world.revive(0);
+    world.run_for(4 * TIMEOUT);
+    assert!(is_owner_everywhere(&mut world, &slots, to));
+}
+
+/// What a node claims while other slots of it are granted it claims under its epoch of now: others
+/// can tell the source of that, which has not heard it.
+#[test]
+fn a_claim_beside_a_grant_is_told_to_a_source_that_asks() {
+    for names_epochs in [false, true] {
+        let mut world = World::new(Random::from_seed(89), 4, 0, false);
+        world.run_for(4000);
+        let (from, to, next) = (world.id(0), world.id(1), world.id(2));
+        let (slots, others) = (some_slots(&mut world, 0), some_slots(&mut world, 1));
+        let epochs = grant(&mut world, 0, &slots, to, names_epochs);
+        grant(&mut world, 1, &others, next, true);
+        world.run_for(100);
+        world.isolate(0);
+        world.order(1, &AdminCommand::Claim { slots: slots.clone(), from, epochs });
+        world.run_for(500);
+        world.kill(1);
+        world.run_for(2 * TIMEOUT);
+        world.order(0, &AdminCommand::Withdraw(slots.clone()));
+        world.join_all();
+        world.run_for(2 * TIMEOUT);
+        for machine in [0, 2, 3] {
+            let cluster = world.cluster(machine);
+            assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(to)), "{machine}");
+        }
     }
 }

@@ -100,7 +100,7 @@ fn sets_and_gets() {
 
 /// redis.io/commands: ardel, ardelrange.
 #[test]
-fn removes() {
+fn ardel_and_ardelrange_remove_elements() {
     check(
         "ARSET a 0 a b c d e f g h
          ARDEL a 1
@@ -137,7 +137,7 @@ fn removes() {
 
 /// redis.io/commands/arscan.
 #[test]
-fn scans() {
+fn arscan_tells_elements_in_either_order() {
     check(
         "ARMSET a 0 a 5 b 9 c
          ARSCAN a 0 10
@@ -406,7 +406,7 @@ fn what_it_is_made_of() {
 /// overflow` and the bounds of predicates by the page of another server with arrays. Where nothing
 /// is told, the texts are those that Redis has for such arguments elsewhere.
 #[test]
-fn refusals() {
+fn array_commands_refuse_bad_places_and_counts() {
     check_refused(&[
         ("ARSET a -1 x", INVALID_INDEX),
         ("ARSET a x x", INVALID_INDEX),
@@ -441,7 +441,7 @@ fn refusals() {
 /// Events are named after their commands; that there is a class of them for arrays, redis.io's page
 /// on keyspace notifications says.
 #[test]
-fn effects() {
+fn array_commands_are_logged_and_told_by_their_names() {
     check_effects(
         &mut Session::new(),
         &[

@@ -5,7 +5,7 @@ use crate::testing::check;
 
 /// redis.io/commands/argrep.
 #[test]
-fn greps() {
+fn argrep_answers_as_its_page_says() {
     check(
         r#"ARMSET log 0 "boot: ok" 1 "warn: disk" 2 "ERROR: cpu" 3 "info: ready" 4 "error: net"
            ARGREP log - + MATCH error NOCASE

@@ -47,7 +47,7 @@ fn members_with_a_time_to_live() {
 
 /// What every command makes of `a`, which has expired and is still there, and `b`, which has not.
 #[test]
-fn who_has_expired_is_absent() {
+fn a_member_that_has_expired_is_absent() {
     let mut session = Session::new();
     for (requests, replies) in [
         ("SCARD s\nSISMEMBER s a\nSISMEMBER s b\nSMISMEMBER s a b", ":1\n:0\n:1\n[:0 :1]"),

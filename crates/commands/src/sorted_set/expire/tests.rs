@@ -39,7 +39,7 @@ fn members_get_deadlines_and_lose_them() {
 }
 
 #[test]
-fn nobody_sees_a_member_whose_time_is_over() {
+fn members_whose_time_is_over_are_seen_by_no_command() {
     // Each of these begins with four members of which one is over.
     for (request, reply) in [
         ("ZCARD z", ":3"),

@@ -221,7 +221,7 @@ fn memory_that_is_short_does_not_keep_a_replica_from_following() {
 }
 
 #[test]
-fn who_is_dropped_leaves_the_turn_to_the_next() {
+fn an_applier_that_is_dropped_leaves_the_turn_to_the_next() {
     let mut rig = Rig::new(2, 0);
     rig.push(&["SET a 1"]);
     rig.settle().unwrap();

@@ -9,7 +9,8 @@ use keyspace::{HeavyPass, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::{NotReadmitted, WorkTimer, again, with_open_keys};
-use crate::admission::gates::{self, FlagsOf};
+use crate::admission::gates::FlagsOf;
+use crate::admission::readmission::{Passage, Readmission};
 use crate::admission::redirection::OpenSlotKeys;
 use crate::commit::served_request::ServedRequest;
 use crate::execute;
@@ -34,8 +35,8 @@ pub(crate) struct OffloadedProgram {
     pub(crate) program: Box<dyn Program>,
     /// The user whose rights the program has.
     pub(crate) subject: Option<Arc<AclSubject>>,
-    /// The version of the cluster's table by which it was let pass.
-    pub(crate) routed: u64,
+    /// By what it was let pass.
+    pub(crate) passage: Passage,
     /// Its keys of a slot on the move, as it left its worker.
     pub(crate) open_keys: Option<OpenSlotKeys>,
     /// What the program has replied so far.
@@ -47,7 +48,7 @@ pub(crate) struct OffloadedProgram {
     /// Whether the program turned out at its session's worker to need more locks.
     pub(crate) widens: bool,
     /// How often it began again, here and at its worker: at last it has the world.
-    pub(crate) rounds: u32,
+    pub(crate) widenings: u32,
     /// How long it has run.
     pub(crate) micros: u64,
     pub(crate) count: CountedProgram,
@@ -119,16 +120,17 @@ impl OffloadedProgram {
                     self.program.restart();
                     let (subject, database) = (self.subject.as_ref(), self.unit.home());
                     let request = Request { entry: self.entry, args: args.as_args(), database };
-                    let passed = (self.routed, self.program.may_be_deferred());
+                    let passed = (self.passage, self.program.may_be_deferred());
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
-                    let gates =
-                        gates::Readmission::of_program(server, subject, request, passed, queued);
+                    let readmission =
+                        Readmission::of_program(server, subject, request, passed, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);
                     let open_keys = self.open_keys.as_ref().filter(|_| is_wanted());
-                    match again(tx, self.rounds, pass, running, &gates, is_wanted)
-                        .and_then(|tx| with_open_keys(open_keys, server, tx))
+                    let widenings = self.widenings;
+                    let widen = || again(tx, widenings, pass, running, &readmission, is_wanted);
+                    match watch.without(widen).and_then(|tx| with_open_keys(open_keys, server, tx))
                     {
                         Ok(tx) => {
                             self.unit = Unit::begin(server, tx, reader);
@@ -156,7 +158,7 @@ impl OffloadedProgram {
                             return over(self.output, ReplyLsn::default(), ran);
                         }
                     }
-                    self.rounds += 1;
+                    self.widenings += 1;
                 }
                 Err(_) => {
                     self.micros += watch.micros();
@@ -209,6 +211,9 @@ impl OffloadedProgram {
                     // came.
                     let _ = self.unit.tx.prolong();
                 }
+                // What the session has may have changed while the program was there.
+                self.program.leave_worker(session);
+                self.subject = session.acl_subject_from_now(lane.shared);
                 Err(Box::new((self, args)))
             }
         }
@@ -230,6 +235,7 @@ mod tests {
     use proto::{Args, Output, OwnedArgs, Resp};
 
     use super::OffloadedProgram;
+    use crate::admission::readmission::Passage;
     use crate::session::LockSet;
     use crate::session::ProgramAccounts;
     use crate::testing;
@@ -274,14 +280,14 @@ mod tests {
             pass: Some(HeavyPass::for_offload(keyspace)),
             program: Box::new(Idle),
             subject: None,
-            routed: 0,
+            passage: Passage::default(),
             open_keys: None,
             output: Output::new(),
             entry: server.table.find(b"EXEC").unwrap(),
             resp: Resp::Two,
             wants_reply: true,
             widens: false,
-            rounds: 0,
+            widenings: 0,
             micros: 0,
             count: server.threads.background.count_program(),
         }
@@ -297,7 +303,7 @@ mod tests {
 
     /// No thread is there for a program, or they end before it comes: at the end of the process.
     #[test]
-    fn nobody_sees_the_first_half_of_what_no_thread_takes() {
+    fn the_first_half_of_a_program_that_no_thread_takes_is_never_seen() {
         for (undoable, seen) in [(true, Some(false)), (false, None)] {
             for comes_late in [false, true] {
                 let server = testing::engine();

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use keyspace::{
-    Acquisition, BUSY, HeavyPass, Obstacle, PartitionSet, Patience, ReadPhaseResult, Tx, TxOptions,
+    Acquisition, BUSY, HeavyPass, PartitionSet, Patience, ReadPhaseResult, Tx, TxOptions,
+    WaitReason,
 };
 use proto::{Args, Output, OwnedArgs};
 
-use super::{NotReadmitted, OffloadedTransaction, WorkTimer, await_leave};
-use crate::admission::gates;
+use super::{NotReadmitted, OffloadedTransaction, WorkTimer, await_leave, locked_by};
+use crate::admission::readmission::{Passage, Readmission};
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{HandlerOutcome, HandlerWork};
@@ -37,14 +38,14 @@ pub(crate) struct ReadPhase {
     /// The client that waits for the result.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
-    /// The version of the cluster's table by which it was let pass.
-    pub(crate) routed: u64,
+    /// By what it was let pass.
+    pub(crate) passage: Passage,
 }
 
 impl ReadPhase {
     /// Runs the command.
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
-        let Self { pass, mut phase, options, partitions, client, subject, routed } = self;
+        let Self { pass, mut phase, options, partitions, client, subject, passage } = self;
         let server = work.server;
         let watch = WorkTimer::start(server.keyspace.clock());
         phase.move_to_heavy(lane);
@@ -60,11 +61,12 @@ impl ReadPhase {
             HandlerOutcome::Widen | HandlerOutcome::Wait(_) => {
                 let mut computed = phase.end_read_phase();
                 failpoint::between_phases();
-                let unlocked = UnlockedCommand { pass, options, client, subject, routed };
+                let unlocked = UnlockedCommand { pass, options, client, subject, passage };
+                let computing = watch.micros();
                 let mut result = unlocked.lock(lane, partitions, &mut computed, args, work);
                 // Not before: under the locks it would take long to free what is left.
                 drop(computed);
-                result.ran.micros = watch.micros();
+                result.ran.micros += computing;
                 return result;
             }
         };
@@ -91,7 +93,7 @@ pub(crate) struct UnlockedCommand {
     /// The client that waits for the result.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
-    pub(crate) routed: u64,
+    pub(crate) passage: Passage,
 }
 
 impl UnlockedCommand {
@@ -99,8 +101,9 @@ impl UnlockedCommand {
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: HandlerWork) -> OffloadResult {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let partitions = execute::partitions_of(work.server, work.entry, args.as_args());
+        let planning = watch.micros();
         let mut result = self.lock(lane, partitions, &mut None, args, work);
-        result.ran.micros = watch.micros();
+        result.ran.micros += planning;
         result
     }
 
@@ -113,13 +116,13 @@ impl UnlockedCommand {
         args: OwnedArgs,
         work: HandlerWork,
     ) -> OffloadResult {
-        let Self { mut pass, options, client, subject, routed } = self;
+        let Self { mut pass, options, client, subject, passage } = self;
         let server = work.server;
         let options = TxOptions { lane, heavy: true, ..options };
         let (entry, database) = (work.entry, options.database);
         let request = Request { entry, args: args.as_args(), database };
-        let gates = gates::Readmission::of_command(server, subject.as_ref(), request, Some(routed));
-        match begin_again(&gates, &mut pass, options, &partitions, computed) {
+        let readmission = Readmission::of_command(server, subject.as_ref(), request, passage);
+        match begin_again(&readmission, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
                 let running = server.begin_long_running(since_us, partitions);
@@ -130,7 +133,7 @@ impl UnlockedCommand {
                     tx,
                     client,
                     subject,
-                    routed,
+                    passage,
                     // What has any neither computes apart nor leaves without its locks.
                     open_keys: None,
                     fields: None,
@@ -164,21 +167,21 @@ impl UnlockedCommand {
 /// Begins the command with its locks, and with what it computed if that is still valid, unless a
 /// gate objects. If it is not valid, the locks are to be held for long.
 fn begin_again(
-    gates: &gates::Readmission<'_>,
+    readmission: &Readmission<'_>,
     pass: &mut HeavyPass,
     options: TxOptions,
     partitions: &PartitionSet,
     computed: &mut Option<ReadPhaseResult>,
 ) -> Result<Tx, NotReadmitted> {
-    let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
-    if !pass.resume(|| patience.lasts(keyspace, Obstacle::World)) {
+    let (keyspace, mut patience) = (readmission.server.keyspace, Patience::default());
+    if !pass.resume(|| patience.lasts(keyspace, WaitReason::World)) {
         return Err(BUSY.into());
     }
     let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
     loop {
         wait_for_client(keyspace, &mut acquisition)?;
-        if gates.hold()? {
-            acquisition = await_leave(gates, acquisition, Some(pass), &mut || true)?;
+        if readmission.hold(locked_by(&acquisition))? {
+            acquisition = await_leave(readmission, acquisition, Some(pass), &mut || true)?;
             continue;
         }
         let now_us = keyspace.clock().now_us();

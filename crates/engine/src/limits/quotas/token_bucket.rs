@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_it_is_never_empty() {
+    fn a_bucket_without_a_rate_is_never_empty() {
         let token_bucket = TokenBucket::default();
         token_bucket.consume(1 << 40, 5);
         assert!(!token_bucket.is_empty(5) && token_bucket.rate().is_none());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_what_a_period_brings_and_no_more() {
+    fn a_bucket_holds_what_a_period_brings_and_no_more() {
         for (amount, seconds) in [(1, 1), (5, 86_400), (1000, 1), (7, 3)] {
             let token_bucket = token_bucket(amount, seconds);
             let period = seconds as i64 * 1_000_000;

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_undone_goes_alone_for_a_while() {
+    fn a_script_that_was_undone_shares_no_locks_for_a_while() {
         let history = CostHistory::default();
         assert!(history.may_share_locks());
         history.note_undone();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_long_twice_within_a_while_goes_alone() {
+    fn a_script_that_is_long_twice_within_a_while_shares_no_locks() {
         let history = CostHistory::default();
         for _ in 0..2 {
             history.note_run(true);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_long_now_and_then_stays_in_company() {
+    fn a_script_that_is_long_now_and_then_goes_on_sharing_locks() {
         let history = CostHistory::default();
         for _ in 0..3 {
             history.note_run(true);

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_thread_nobody_waits_for_ever() {
+    fn a_pool_that_can_have_no_thread_lets_its_callers_go() {
         let pool = Arc::new(Pool::new("test", Arc::new(Cores::of_process()), NOTHING, 10..14));
         pool.refuse_threads(true);
         assert_eq!(lanes_of(&pool, 3).iter().count(), 0, "whoever waits is let go");

@@ -9,8 +9,8 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use keyspace::{
-    Acquisition, BUSY, HeavyPass, Keyspace, Obstacle, PartitionIndex, PartitionSet, Patience,
-    Refusal, Tx, TxOptions,
+    Acquisition, BUSY, HeavyPass, Keyspace, PartitionIndex, PartitionSet, Patience, Refusal, Tx,
+    TxOptions, WaitReason,
 };
 
 /// How long a thread may wait on for what nobody wants any more.
@@ -45,7 +45,7 @@ pub fn wait_for_client_while(
             return Ok(false);
         }
         let lasts = match acquisition.awaits() {
-            Some(partition) => patience.lasts(keyspace, Obstacle::Partitions(&[partition])),
+            Some(partition) => patience.lasts(keyspace, WaitReason::Partitions(&[partition])),
             None => patience.lasts(keyspace, acquisition.obstacle()),
         };
         if !lasts {
@@ -95,7 +95,7 @@ impl BackgroundAccess {
     /// As [`BackgroundAccess::wait`], for a client, which is told BUSY when that takes too long.
     pub fn for_client(keyspace: &'static Keyspace) -> Result<Self, Refusal> {
         let mut patience = Patience::default();
-        Self::wait_while(keyspace, || patience.lasts(keyspace, Obstacle::World)).ok_or(BUSY)
+        Self::wait_while(keyspace, || patience.lasts(keyspace, WaitReason::World)).ok_or(BUSY)
     }
 
     fn wait_while(keyspace: &'static Keyspace, waits_on: impl FnMut() -> bool) -> Option<Self> {
@@ -134,17 +134,17 @@ impl BackgroundAccess {
     fn acquire_while(
         &mut self,
         partition: PartitionIndex,
-        mut waits_on: impl FnMut(Obstacle<'_>) -> bool,
+        mut waits_on: impl FnMut(WaitReason<'_>) -> bool,
     ) -> Option<Acquisition> {
         loop {
-            if !self.pass.safepoint(|| waits_on(Obstacle::World)) {
+            if !self.pass.safepoint(|| waits_on(WaitReason::World)) {
                 return None;
             }
             if let Some(mut acquisition) = self.keyspace.try_acquire(partition) {
                 acquisition.time_hold();
                 return Some(acquisition);
             }
-            if !waits_on(Obstacle::Partitions(&[partition])) {
+            if !waits_on(WaitReason::Partitions(&[partition])) {
                 return None;
             }
             std::thread::sleep(PAUSE);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_at_once() {
+    fn the_least_quota_of_both_versions_counts() {
         let both = [
             (SELF, "3:cpu:/a\n0::/b\n"),
             ("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "300000\n"),

@@ -94,7 +94,7 @@ fn nothing_is_executed_behind_a_wait_nor_behind_a_heap_of_replies() {
 }
 
 #[test]
-fn who_is_gone_or_to_be_closed_waits_for_nothing_that_has_not_begun() {
+fn a_closing_or_gone_session_waits_for_nothing_that_has_not_begun() {
     let may_not_wait = |status: &SessionStatus| {
         let was_put_off = matches!(status.wait, Wait::Postponed | Wait::Event);
         status.closing && status.wait != Wait::Return && status.wait != Wait::Nothing

@@ -16,7 +16,7 @@ use crate::runtime::yielding::FEW;
 use crate::session::LockSet;
 use crate::session::ProgramAccounts;
 use crate::session::multi::Watching;
-use crate::session::{Session, StepContext, StepOutcome, Stepwise};
+use crate::session::{Session, StepContext, StepOutcome, SteppedWork};
 use crate::shared::Shared;
 
 /// Those that run as a unit.
@@ -125,9 +125,9 @@ impl Program for Watch {
         Ok(())
     }
 
-    fn in_steps(&self, args: Args<'_>) -> Option<Box<dyn Stepwise>> {
+    fn in_steps(&self, args: Args<'_>) -> Option<Box<dyn SteppedWork>> {
         let watch = || Box::new(EachKey { watch: Arc::clone(&self.watch), next: 1 });
-        (args.len() > FEW).then(|| watch() as Box<dyn Stepwise>)
+        (args.len() > FEW).then(|| watch() as Box<dyn SteppedWork>)
     }
 
     fn restart(&mut self) {}
@@ -151,7 +151,7 @@ struct EachKey {
     next: usize,
 }
 
-impl Stepwise for EachKey {
+impl SteppedWork for EachKey {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let keyspace = stride.lane.shared.keyspace;
         // Nothing that changes any more breaks a watch that is broken.

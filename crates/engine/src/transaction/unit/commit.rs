@@ -119,7 +119,7 @@ impl Unit {
     /// The unit is committed: does what was put off.
     fn close(&mut self) {
         self.count_errors();
-        self.make_remarks();
+        self.write_deferred_logs();
         if let Some(finality) = self.finality.take() {
             // Both halves are done.
             std::mem::forget(finality);

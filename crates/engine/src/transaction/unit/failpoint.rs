@@ -7,22 +7,22 @@ use keyspace::Refusal;
 
 use super::Unit;
 #[cfg(debug_assertions)]
-use crate::runtime::failpoint::{Cause, step};
+use crate::runtime::failpoint::{FailpointCause, step};
 
 /// A step begins: an error says that the unit cannot go on here.
 #[cfg(debug_assertions)]
 pub(super) fn trigger(unit: &Unit) -> Result<(), Refusal> {
-    let mut causes = vec![Cause::PanicBefore];
+    let mut causes = vec![FailpointCause::PanicBefore];
     if unit.tx.is_undoable() && !unit.is_final() {
-        causes.push(Cause::Widen);
+        causes.push(FailpointCause::Widen);
     }
     if unit.refuses_long_work() {
-        causes.push(Cause::Heavy);
+        causes.push(FailpointCause::Heavy);
     }
     match step(&causes) {
         None => Ok(()),
-        Some(Cause::Widen) => Err(Refusal::Widen),
-        Some(Cause::Heavy) => Err(Refusal::Heavy),
+        Some(FailpointCause::Widen) => Err(Refusal::Widen),
+        Some(FailpointCause::Heavy) => Err(Refusal::Heavy),
         Some(cause) => panic!("failpoint: {cause:?}"),
     }
 }
@@ -30,13 +30,13 @@ pub(super) fn trigger(unit: &Unit) -> Result<(), Refusal> {
 /// All steps are over.
 #[cfg(debug_assertions)]
 pub(super) fn trigger_at_commit(unit: &Unit) -> Result<(), Refusal> {
-    let mut causes = vec![Cause::PanicAtCommit];
+    let mut causes = vec![FailpointCause::PanicAtCommit];
     if unit.tx.is_undoable() && !unit.is_final() {
-        causes.push(Cause::Service);
+        causes.push(FailpointCause::Service);
     }
     match step(&causes) {
         None => Ok(()),
-        Some(Cause::Service) => Err(Refusal::Widen),
+        Some(FailpointCause::Service) => Err(Refusal::Widen),
         Some(cause) => panic!("failpoint: {cause:?}"),
     }
 }

@@ -48,7 +48,7 @@ use crate::observe::stats;
 use crate::observe::tracking::{self, UnitRead};
 use crate::session::AclSubject;
 use crate::session::{LockSet, ProgramAccounts};
-use crate::session::{Session, Stepwise};
+use crate::session::{Session, SteppedWork};
 use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::CommandEntry;
 use crate::table::flag_set::FlagSet;
@@ -99,7 +99,7 @@ pub trait Program: ProgramAccounts {
 
     /// The program as steps, if its keys are too many to be locked together. Then nothing else of
     /// it runs.
-    fn in_steps(&self, _: Args<'_>) -> Option<Box<dyn Stepwise>> {
+    fn in_steps(&self, _: Args<'_>) -> Option<Box<dyn SteppedWork>> {
         None
     }
 
@@ -132,7 +132,8 @@ pub trait Program: ProgramAccounts {
     /// What the program did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
-    /// The program leaves its session's worker, with what it has to end itself.
+    /// The program leaves its session's worker, each time with what it needs of the session, and
+    /// with what it has to end itself.
     fn leave_worker(&mut self, _: &mut Session) {}
 
     /// Whether its session has all that it was made of, and can have it prepared anew. Asked where
@@ -208,7 +209,7 @@ pub struct Unit {
     /// Whether commands before the present one, or a watch, have gone by data as they were.
     has_seen: bool,
     /// There once it did what cannot be undone.
-    finality: Option<Finality>,
+    finality: Option<FinalUnitGuard>,
     /// What its reply must wait for of what was committed before its end.
     committed: ReplyLsn,
 }
@@ -218,9 +219,9 @@ pub struct Unit {
 const REMARKS_MAX: usize = 4 << 20;
 
 /// Held by a unit that did what cannot be undone: a panic would leave the other half undone.
-struct Finality(&'static Keyspace);
+struct FinalUnitGuard(&'static Keyspace);
 
-impl Drop for Finality {
+impl Drop for FinalUnitGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.abort("a transaction failed after a command whose effects cannot be undone");
@@ -277,9 +278,9 @@ impl Unit {
             self.tx.require_world()?;
         }
         // What comes may look at the logs.
-        self.make_remarks();
+        self.write_deferred_logs();
         self.count_errors();
-        self.finality.get_or_insert(Finality(self.server.keyspace));
+        self.finality.get_or_insert(FinalUnitGuard(self.server.keyspace));
         Ok(())
     }
 
@@ -295,16 +296,16 @@ impl Unit {
 
     /// Tells a log of the server, once all is final.
     #[cold]
-    pub(crate) fn remark(&mut self, remark: DeferredLog) {
-        self.remark_bytes += remark.memory();
-        self.remarks.push(remark);
+    pub(crate) fn defer_log(&mut self, defer_log: DeferredLog) {
+        self.remark_bytes += defer_log.memory();
+        self.remarks.push(defer_log);
         if self.remark_bytes > REMARKS_MAX {
-            self.make_remarks();
+            self.write_deferred_logs();
         }
     }
 
-    fn make_remarks(&mut self) {
-        self.remarks.drain(..).for_each(|remark| remark.make(self.server));
+    fn write_deferred_logs(&mut self) {
+        self.remarks.drain(..).for_each(|defer_log| defer_log.make(self.server));
         self.remark_bytes = 0;
     }
 

@@ -14,7 +14,7 @@ impl AclSubject {
         let Some(denied) = self.denial(unit.server, Context::Multi, request) else {
             return self.refuse_pattern(request);
         };
-        unit.remark(DeferredLog::Denied(denied.noted));
+        unit.defer_log(DeferredLog::Denied(denied.noted));
         let why = match denied.denial {
             Denial::Command => "no permission to execute the command or subcommand",
             Denial::Key(_) => "no permission to touch the specified keys",
@@ -35,7 +35,7 @@ impl AclSubject {
     ) -> Option<Refusal> {
         match self.denial(unit.server, Context::Lua, request) {
             Some(Denied { text, noted, .. }) => {
-                unit.remark(DeferredLog::Denied(noted));
+                unit.defer_log(DeferredLog::Denied(noted));
                 Some(Refusal::owned(format!("ERR ACL failure in script: {text}")))
             }
             None => self.refuse_pattern(request),

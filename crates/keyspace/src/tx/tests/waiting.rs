@@ -75,7 +75,7 @@ fn exactly_one_ends_a_wait() {
 }
 
 #[test]
-fn whoever_gave_up_is_passed_over() {
+fn a_waiter_that_gave_up_is_passed_over() {
     let keyspace = keyspace();
     let (first, second) = (waiter(), waiter());
     let mut tx = on(keyspace, &[b"k"]);

@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use super::{NOW, OPTIONS, audit, begin, get, keyspace, on, scattered, set, set_until, undoable};
-use crate::WIDENING_ROUNDS;
+use crate::WIDENINGS_MAX;
 use crate::counters::Count;
 use crate::entry::NewText;
 use crate::lock::acquisition::{Acquisition, LockScope, PartitionSet};
@@ -195,17 +195,17 @@ fn widening_goes_on_until_the_world() {
     let keyspace = keyspace();
     let keys = scattered(keyspace, 8);
     let mut tx = begin(keyspace, &[&keys[0]], undoable());
-    let mut round = 0;
+    let mut widenings = 0;
     loop {
         match follow(&mut tx, &keys) {
             Ok(_) => break,
             Err(refusal) => assert_eq!(refusal, Refusal::Widen),
         }
-        let mut acquisition = tx.widen(round);
-        assert_eq!(acquisition.wants_world(), round >= WIDENING_ROUNDS);
+        let mut acquisition = tx.widen(widenings);
+        assert_eq!(acquisition.wants_world(), widenings >= WIDENINGS_MAX);
         assert!(acquisition.poll(Waker::noop()).is_ready());
         tx = Tx::begin(acquisition, undoable());
-        round += 1;
+        widenings += 1;
     }
     assert!(tx.has_world());
     assert_eq!(tx.effects().changes(), 8, "what was undone does not count");

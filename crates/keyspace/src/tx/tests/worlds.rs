@@ -269,7 +269,7 @@ fn so_many_transactions_move_to_other_threads_and_no_more() {
 }
 
 #[test]
-fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
+fn a_visitor_makes_way_for_the_world_at_every_step() {
     let keyspace = keyspace();
     let partition = keyspace.locate(b"k").partition();
     std::thread::scope(|scope| {
@@ -294,7 +294,7 @@ fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
 
 /// By a held lock as well as by a world that others keep from coming.
 #[test]
-fn who_visits_loses_patience_and_keeps_nobody_waiting() {
+fn a_visitor_loses_patience_and_keeps_nobody_waiting() {
     let keyspace = keyspace();
     keyspace.set_patience(|_, _| false);
     let partition = keyspace.locate(b"k").partition();
@@ -368,7 +368,7 @@ fn a_ticket_wakes_the_waker_of_its_last_poll() {
 }
 
 #[test]
-fn who_is_beaten_often_and_for_a_millisecond_is_handed_the_lock() {
+fn a_transaction_beaten_often_and_for_a_millisecond_is_handed_the_lock() {
     let keyspace = keyspace_by(Clock::manual(NOW));
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
@@ -476,7 +476,7 @@ fn what_has_begun_moves_while_the_world_is_wanted() {
 
 /// A stream of those does not keep the world from being granted.
 #[test]
-fn few_move_on_while_the_world_is_wanted() {
+fn few_transactions_move_on_while_the_world_is_wanted() {
     let keyspace = keyspace();
     for _ in 0..2 {
         let first = HeavyPass::for_offload(keyspace);

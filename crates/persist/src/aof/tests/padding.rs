@@ -96,7 +96,7 @@ fn a_batch_over_padding_is_there_whole_or_not_at_all_whatever_blocks_are_lost() 
 }
 
 #[test]
-fn who_does_not_know_padding_writes_behind_its_last_line() {
+fn commands_of_a_writer_without_padding_are_read_behind_padding() {
     let foreign = command(&["SET", "foreign", "2"]);
     let mixed = [padded(&spaced(&journal())), foreign.clone()].concat();
     let expected = [journal_units(), vec![(unit(&[&["SET", "foreign", "2"]]), None)]].concat();

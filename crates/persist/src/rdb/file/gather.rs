@@ -9,7 +9,7 @@ use structs::list::List;
 use structs::members::Builder;
 use structs::sorted_set::SortedSet;
 
-use super::skim::{Shape, Skim, Stop};
+use super::skim::{Shape, SkipCursor, Stop};
 use crate::lzf::Decompressor;
 use crate::rdb::hash::{Collector, read_earliest, read_field};
 use crate::rdb::length::{Length, read_length};
@@ -21,7 +21,7 @@ use crate::rdb::{Malformed, Reader, ValueType, array, list, set, sorted_set, str
 const UNPACKED_AT_ONCE: usize = 4096;
 
 /// A value of which some is made.
-pub(super) struct Gathering {
+pub(super) struct PartialEntry {
     value_type: ValueType,
     limits: Limits,
     /// Elements that are to come, or bytes of a string.
@@ -49,11 +49,11 @@ pub(super) struct Fed {
     pub(super) missing: u64,
 }
 
-impl Gathering {
+impl PartialEntry {
     /// Begins with what stands before the elements; `None` if such a value is made at once.
     pub(super) fn begin(
         value_type: ValueType,
-        skim: &mut Skim<'_>,
+        skim: &mut SkipCursor<'_>,
         limits: &Limits,
     ) -> Result<Option<Self>, Stop> {
         let Some((left, form)) = (match value_type {
@@ -94,7 +94,7 @@ impl Gathering {
     }
 
     fn feed_elements(&mut self, bytes: &[u8]) -> Result<Fed, Malformed> {
-        let (mut skim, mut taken) = (Skim::new(bytes), 0);
+        let (mut skim, mut taken) = (SkipCursor::new(bytes), 0);
         while self.left > 0 {
             match skim.element(self.form.shape()) {
                 Ok(()) => {}
@@ -133,7 +133,7 @@ impl Gathering {
 
     /// How many of the bytes behind the elements belong to the value.
     pub(super) fn rest_len(&self, bytes: &[u8]) -> Result<usize, Stop> {
-        let mut skim = Skim::new(bytes);
+        let mut skim = SkipCursor::new(bytes);
         if !matches!(self.form, PartialValue::Plain(_) | PartialValue::Packed(..)) {
             skim.rest(self.form.shape())?;
         }
@@ -162,7 +162,7 @@ impl Gathering {
 }
 
 impl PartialValue {
-    fn of_string(skim: &mut Skim<'_>) -> Result<Option<(u64, Self)>, Stop> {
+    fn of_string(skim: &mut SkipCursor<'_>) -> Result<Option<(u64, Self)>, Stop> {
         Ok(match skim.length_or_encoding()? {
             Length::Plain(length) => Some((length, Self::Plain(Blob::from_slice(&[])))),
             Length::Encoding(COMPRESSED) => {
@@ -176,7 +176,7 @@ impl PartialValue {
 
     fn of_container(
         value_type: ValueType,
-        skim: &mut Skim<'_>,
+        skim: &mut SkipCursor<'_>,
         limits: &Limits,
     ) -> Result<Option<(u64, Self)>, Stop> {
         let Some(shape) = Shape::of(value_type) else { return Ok(None) };

@@ -21,7 +21,7 @@ mod write;
 
 pub use damage::{Damage, FileError};
 pub use read::{
-    Access, Batch, BuiltEntry, End, Gatherer, RawEntry, Rules, Sink, check_head, read_file,
+    Access, Batch, BuiltEntry, End, LargeEntrySink, RawEntry, Rules, Sink, check_head, read_file,
 };
 pub use write::{ByteSink, Chunk, ChunkWriter, FileWriter, Options, Written};
 

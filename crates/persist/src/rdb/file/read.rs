@@ -11,8 +11,8 @@ use base::UnixMillis;
 use base::crc::crc64;
 use keyspace::{EntryBox, ItemNotes};
 
-use super::gather::Gathering;
-use super::skim::{Skim, Stop};
+use super::gather::PartialEntry;
+use super::skim::{SkipCursor, Stop};
 use super::{Damage, FileError, HEAD_LEN, opcode};
 use crate::entry_notes;
 use crate::rdb::string::{Decoded, read_string};
@@ -60,13 +60,13 @@ pub trait Sink {
 
     /// What takes entries that are built while they are read. Without, they come in batches,
     /// however large they are.
-    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+    fn gatherer(&mut self) -> Option<&mut dyn LargeEntrySink> {
         None
     }
 }
 
 /// Takes entries that are made while they are read, as they are too large for a batch.
-pub trait Gatherer {
+pub trait LargeEntrySink {
     /// How far containers stay small.
     fn limits(&self) -> Limits;
 
@@ -119,12 +119,12 @@ struct EntryLocation {
     value: Range<usize>,
     database: u64,
     value_type: ValueType,
-    known: Known,
+    known: EntryAttributes,
 }
 
 /// What stands before an entry.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct EntryAttributes {
     deadline: Option<UnixMillis>,
     access: Access,
     note: PrecedingNotes,
@@ -340,7 +340,7 @@ impl<'f> Splitter<'f> {
     /// Takes the next item, or reads on; whether there is more to come.
     fn step(&mut self, sink: &mut dyn Sink) -> Result<bool, FileError> {
         let here = self.window.offset + self.at as u64;
-        let mut skim = Skim::new(&self.window.bytes);
+        let mut skim = SkipCursor::new(&self.window.bytes);
         skim.at = self.at;
         match item(&mut skim, self.database, self.dialect, self.rules) {
             Ok(found) => {
@@ -410,12 +410,12 @@ impl<'f> Splitter<'f> {
     fn gather(&mut self, sink: &mut dyn Sink) -> Result<bool, FileError> {
         let Some(gatherer) = sink.gatherer() else { return Ok(false) };
         let here = self.window.offset;
-        let mut skim = Skim::new(&self.window.bytes);
+        let mut skim = SkipCursor::new(&self.window.bytes);
         // Whatever is wrong with it is told where it is read as any other.
         let Ok(Begun::Entry(place)) = begin_item(&mut skim, self.database, self.dialect) else {
             return Ok(false);
         };
-        let begun = Gathering::begin(place.value_type, &mut skim, &gatherer.limits());
+        let begun = PartialEntry::begin(place.value_type, &mut skim, &gatherer.limits());
         let Ok(Some(mut gathering)) = begun else { return Ok(false) };
         let begin = skim.at;
         let key = plain(&self.window.bytes[place.key], here)?.into_owned();
@@ -500,7 +500,7 @@ enum Begun {
 
 /// Passes over an item.
 fn item<'a>(
-    skim: &mut Skim<'a>,
+    skim: &mut SkipCursor<'a>,
     database: u64,
     dialect: u16,
     rules: Rules,
@@ -517,9 +517,9 @@ fn item<'a>(
 }
 
 /// Passes over the beginning of an item: what says what it is, and the key of an entry.
-fn begin_item(skim: &mut Skim<'_>, database: u64, dialect: u16) -> Result<Begun, ItemError> {
+fn begin_item(skim: &mut SkipCursor<'_>, database: u64, dialect: u16) -> Result<Begun, ItemError> {
     let start = skim.at;
-    let mut known = Known::default();
+    let mut known = EntryAttributes::default();
     loop {
         let byte = skim.byte()?;
         match byte {
@@ -551,7 +551,11 @@ fn begin_item(skim: &mut Skim<'_>, database: u64, dialect: u16) -> Result<Begun,
 }
 
 /// Passes over an item that is no entry.
-fn lone_item<'a>(byte: u8, skim: &mut Skim<'a>, rules: Rules) -> Result<FileItem<'a>, ItemError> {
+fn lone_item<'a>(
+    byte: u8,
+    skim: &mut SkipCursor<'a>,
+    rules: Rules,
+) -> Result<FileItem<'a>, ItemError> {
     Ok(match byte {
         opcode::NOTE => FileItem::Note(skim.text()?, skim.text()?),
         opcode::DATABASE => FileItem::Database(skim.length()?),
@@ -570,7 +574,7 @@ fn lone_item<'a>(byte: u8, skim: &mut Skim<'a>, rules: Rules) -> Result<FileItem
 }
 
 /// Passes over what a module wrote.
-fn module<'a>(skim: &mut Skim<'a>, rules: Rules) -> Result<FileItem<'a>, ItemError> {
+fn module<'a>(skim: &mut SkipCursor<'a>, rules: Rules) -> Result<FileItem<'a>, ItemError> {
     let id = skim.length()?;
     if !rules.skips_modules {
         return Err(ItemError::Damage(Damage::Module(module_name(id))));

@@ -143,13 +143,13 @@ const MODULE_TEXT: u64 = 5;
 
 /// A place in bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Skim<'a> {
+pub(super) struct SkipCursor<'a> {
     bytes: &'a [u8],
     /// How many are passed over.
     pub(super) at: usize,
 }
 
-impl<'a> Skim<'a> {
+impl<'a> SkipCursor<'a> {
     /// At the beginning of bytes.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }

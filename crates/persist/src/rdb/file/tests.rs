@@ -8,8 +8,8 @@ use proptest::prelude::{any, prop};
 use proptest::{prop_assert, proptest};
 
 use super::{
-    Access, Batch, BuiltEntry, ChunkWriter, Damage, End, FileError, FileWriter, Gatherer, Options,
-    RawEntry, Rules, Sink, Written, read_file,
+    Access, Batch, BuiltEntry, ChunkWriter, Damage, End, FileError, FileWriter, LargeEntrySink,
+    Options, RawEntry, Rules, Sink, Written, read_file,
 };
 use crate::aof::manifest::BaseForm;
 use crate::dump::{restore, seal};
@@ -66,12 +66,12 @@ impl Sink for Found {
         Ok(())
     }
 
-    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+    fn gatherer(&mut self) -> Option<&mut dyn LargeEntrySink> {
         if self.gathers { Some(self) } else { None }
     }
 }
 
-impl Gatherer for Found {
+impl LargeEntrySink for Found {
     fn limits(&self) -> Limits {
         Limits::from(&ContainerSettings::default())
     }

@@ -215,7 +215,7 @@ proptest! {
 
     /// Also streams that are not valid at all.
     #[test]
-    fn noise(
+    fn cuts_of_any_bytes_parse_as_the_whole(
         stream in "(get|set|ms|ma|[ -~\r\n]|\r\n| ){0,40}",
         cuts in prop::collection::vec(any::<Index>(), 0..8),
     ) {

@@ -3,16 +3,16 @@
 //! Invariant: the history and what is kept of the stream are changed by actions only, as a driver
 //! would.
 
-mod announced;
 mod channel;
 mod numbered;
 mod peer;
+mod replconf_state;
 mod rounds;
 mod simulation;
 mod sync;
 mod watch;
 
-use super::announced::Nameable;
+use super::replconf_state::NameableConnections;
 use super::{
     CloseWhen, Primary, PrimaryAction, PrimarySettings, RandomIds, ReplconfState, ReplicaId, Role,
     RoundId, ServerRole, SnapshotTarget, StreamView, SyncKind, SyncRequest, SyncVerdict,
@@ -217,7 +217,7 @@ fn announced(words: &str) -> ReplconfState {
             Some((word, value)) => [word.as_bytes(), value.as_bytes()],
             None => [b"capa", word.as_bytes()],
         };
-        announced.replconf(&pair, &Nameable::default());
+        announced.replconf(&pair, &NameableConnections::default());
     }
     announced
 }

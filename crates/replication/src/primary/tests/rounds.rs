@@ -156,7 +156,7 @@ fn sync_gets_no_line_and_no_replica_that_is_gone_is_joined() {
 }
 
 #[test]
-fn those_that_want_a_snapshot_only_are_closed_behind_it() {
+fn replicas_that_want_a_snapshot_only_are_closed_behind_it() {
     let mut hand = Hand::with_backlog(|settings| settings.diskless_delay_ms = 0);
     hand.attach(1, "eof rdb-only=1");
     hand.cut(1);
@@ -273,7 +273,7 @@ fn a_round_ends_with_its_last_replica() {
 }
 
 #[test]
-fn all_are_dropped_when_the_history_changes() {
+fn all_replicas_are_dropped_when_the_history_changes() {
     let mut hand = Hand::with_backlog(|_| {});
     hand.attach(1, "");
     let ours = super::id(99).to_string();

@@ -51,7 +51,7 @@ fn data_up_to_a_mark() {
 }
 
 #[test]
-fn no_data_at_all() {
+fn a_snapshot_of_no_bytes_ends_at_once() {
     let mut session = Session::asking(mode(LoadMode::Disk), None);
     let lines = session.hear(&format!("+FULLRESYNC {ID} 100\r\n$0\r\n"));
     assert_eq!(lines[3], "end of rdb");

@@ -48,7 +48,7 @@ struct ForwardExchange {
 
 /// A request that is to be sent.
 #[derive(Clone, Copy)]
-struct Hop {
+struct ForwardAttempt {
     /// Its place in the batch.
     index: usize,
     to: NodeId,
@@ -61,11 +61,11 @@ struct Hop {
 }
 
 /// What is done about a reply.
-enum Judgement {
+enum ReplyAction {
     /// The reply is the client's.
     Final(Output),
     /// The request is sent once more; if that may not be, the reply is the client's.
-    Again(Hop, Output),
+    Again(ForwardAttempt, Output),
 }
 
 /// What a command that waits elsewhere is woken by.
@@ -102,18 +102,18 @@ pub(super) async fn run(pools: Rc<LinkPools>, order: ForwardOrder) {
     let is_encrypted = server.config.get(TLS_CLUSTER) || server.config.get(TLS_REPLICATION);
     let replies = (0..count).map(|_| None).collect();
     let mut exchange = ForwardExchange { pools: Rc::clone(&pools), batch, is_encrypted, replies };
-    let hop = |index| Hop { index, to: node, asks, with_script: false, is_retry: false };
-    let mut due: Vec<Hop> = (0..count).map(hop).collect();
+    let hop = |index| ForwardAttempt { index, to: node, asks, with_script: false, is_retry: false };
+    let mut due: Vec<ForwardAttempt> = (0..count).map(hop).collect();
     let mut unblocked = Some(unblocked).filter(|_| waits);
-    for round in 0..HOPS_MAX {
-        if round > 1 {
-            sleep(PAUSE * (round - 1)).await;
+    for attempt in 0..HOPS_MAX {
+        if attempt > 1 {
+            sleep(PAUSE * (attempt - 1)).await;
         }
         // What nobody waits for is not begun.
         if sender.is_closed() {
             return;
         }
-        let is_last = round + 1 == HOPS_MAX;
+        let is_last = attempt + 1 == HOPS_MAX;
         let mut next = Vec::new();
         for hops in due.chunk_by(|one, other| one.to == other.to) {
             let replies = match &mut unblocked {
@@ -147,7 +147,7 @@ impl ForwardExchange {
     }
 
     /// Sends requests to one node, and waits for what comes of them.
-    async fn send(&self, hops: &[Hop]) -> Vec<LinkReply> {
+    async fn send(&self, hops: &[ForwardAttempt]) -> Vec<LinkReply> {
         let (order, receiver) = self.order_of(hops);
         self.pools.send(self.key(hops[0].to), order);
         receiver.await.unwrap_or_else(|_| lost(hops.len()))
@@ -156,7 +156,7 @@ impl ForwardExchange {
     /// Sends a request that may wait at its node; nothing if its client has gone.
     async fn send_and_wait(
         &self,
-        hops: &[Hop],
+        hops: &[ForwardAttempt],
         sender: &mut oneshot::Sender<ForwardedReplies>,
         unblocked: &mut oneshot::Receiver<bool>,
     ) -> Option<Vec<LinkReply>> {
@@ -228,7 +228,7 @@ impl ForwardExchange {
         output.front().starts_with(b":")
     }
 
-    fn order_of(&self, hops: &[Hop]) -> (LinkOrder, oneshot::Receiver<Vec<LinkReply>>) {
+    fn order_of(&self, hops: &[ForwardAttempt]) -> (LinkOrder, oneshot::Receiver<Vec<LinkReply>>) {
         let (mut bytes, mut requests) = (Vec::new(), Vec::with_capacity(hops.len()));
         for hop in hops {
             let request = &self.batch.requests[hop.index];
@@ -250,24 +250,24 @@ impl ForwardExchange {
     /// Keeps a reply, or says how the request is sent once more.
     fn settle(
         &mut self,
-        hop: Hop,
+        hop: ForwardAttempt,
         reply: LinkReply,
         (may_retry, is_last): (bool, bool),
-    ) -> Option<Hop> {
+    ) -> Option<ForwardAttempt> {
         match self.judge(hop, reply, may_retry) {
-            Judgement::Again(next, _) if !is_last => {
+            ReplyAction::Again(next, _) if !is_last => {
                 let stats = &self.pools.context.node.proxy.stats;
                 stats.redirections.fetch_add(u64::from(next.to != hop.to), Ordering::Relaxed);
                 Some(next)
             }
-            Judgement::Again(_, output) | Judgement::Final(output) => {
+            ReplyAction::Again(_, output) | ReplyAction::Final(output) => {
                 self.replies[hop.index] = Some(output);
                 None
             }
         }
     }
 
-    fn judge(&self, hop: Hop, reply: LinkReply, may_retry: bool) -> Judgement {
+    fn judge(&self, hop: ForwardAttempt, reply: LinkReply, may_retry: bool) -> ReplyAction {
         let node = self.pools.context.node;
         let name = || {
             node.link_address(hop.to, self.is_encrypted)
@@ -279,7 +279,7 @@ impl ForwardExchange {
         };
         match reply {
             LinkReply::Whole(output, refused) => self.judge_reply(hop, output, refused),
-            LinkReply::Unreachable(why) => Judgement::Final(fail(format!(
+            LinkReply::Unreachable(why) => ReplyAction::Final(fail(format!(
                 "CLUSTERDOWN The node {} that serves the key cannot be reached: {why}",
                 name()
             ))),
@@ -290,11 +290,13 @@ impl ForwardExchange {
                     name()
                 );
                 match may_retry && !hop.is_retry {
-                    true => Judgement::Again(Hop { is_retry: true, ..hop }, error(&text)),
-                    false => Judgement::Final(fail(text)),
+                    true => {
+                        ReplyAction::Again(ForwardAttempt { is_retry: true, ..hop }, error(&text))
+                    }
+                    false => ReplyAction::Final(fail(text)),
                 }
             }
-            LinkReply::Lost(why) => Judgement::Final(fail(format!(
+            LinkReply::Lost(why) => ReplyAction::Final(fail(format!(
                 "ERR No reply from the node {} that serves the key, so the command may or may not \
                  have taken effect: {why}",
                 name()
@@ -303,31 +305,38 @@ impl ForwardExchange {
     }
 
     /// What a reply says that has come: an error may send the request elsewhere.
-    fn judge_reply(&self, hop: Hop, output: Output, refused: Option<Vec<u8>>) -> Judgement {
-        let Some(own) = output.front().strip_prefix(b"-") else { return Judgement::Final(output) };
+    fn judge_reply(
+        &self,
+        hop: ForwardAttempt,
+        output: Output,
+        refused: Option<Vec<u8>>,
+    ) -> ReplyAction {
+        let Some(own) = output.front().strip_prefix(b"-") else {
+            return ReplyAction::Final(output);
+        };
         let line = refused.as_deref().unwrap_or(own);
         if let Some(redirected) = RedirectedTo::parse(line) {
             let found = redirected.find(self.pools.context.node, hop.to);
-            let Some(to) = found else { return Judgement::Final(output) };
-            let next = Hop { to, asks: redirected.asks, ..hop };
+            let Some(to) = found else { return ReplyAction::Final(output) };
+            let next = ForwardAttempt { to, asks: redirected.asks, ..hop };
             let told = match refused {
                 Some(line) => error(&String::from_utf8_lossy(&line)),
                 None => output,
             };
-            return Judgement::Again(next, told);
+            return ReplyAction::Again(next, told);
         }
         let body = &self.batch.requests[hop.index].body;
         let has_script = matches!(body, ForwardBody::Digest(Some(_)));
         if has_script && !hop.with_script && own.starts_with(b"NOSCRIPT") {
-            return Judgement::Again(Hop { with_script: true, ..hop }, output);
+            return ReplyAction::Again(ForwardAttempt { with_script: true, ..hop }, output);
         }
         match refused {
             Some(cause) if own.starts_with(b"EXECABORT") => {
                 let cause = String::from_utf8_lossy(&cause);
                 let told = format!("EXECABORT Transaction discarded because of: {cause}");
-                Judgement::Final(error(&told))
+                ReplyAction::Final(error(&told))
             }
-            _ => Judgement::Final(output),
+            _ => ReplyAction::Final(output),
         }
     }
 

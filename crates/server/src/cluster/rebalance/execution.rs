@@ -60,9 +60,9 @@ struct MovesUnderWay {
 
 impl MovesUnderWay {
     fn execute(mut self, turn: &RebalanceTurn) {
-        for round in 0_u64.. {
+        for look in 0_u64.. {
             let is_cancelled = turn.is_cancelled();
-            let asks = round.is_multiple_of(LOOKS_PER_QUESTION);
+            let asks = look.is_multiple_of(LOOKS_PER_QUESTION);
             for step in self.run.steps(StepState::Running) {
                 if asks && is_cancelled {
                     self.sources.cancel(&self.run.plan.moves[step]);

@@ -5,7 +5,7 @@
 use commands::declare::{Command, Databases, Flags, Group, Role, Spec, at_least, exactly};
 use engine::clients::registry::client_flags;
 use engine::lane::Lane;
-use engine::session::{Session, StepContext, StepOutcome, Stepwise};
+use engine::session::{Session, StepContext, StepOutcome, SteppedWork};
 use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
@@ -127,7 +127,7 @@ fn quit(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let (lane, entry) = (context.lane()?, context.entry);
     let session = context.session()?;
     if session.subscriptions.as_ref().is_some_and(|all| all.are_many()) {
-        return Ok(Next::in_steps(entry, args, Silence { closes: true }));
+        return Ok(Next::in_steps(entry, args, BulkUnsubscription { closes: true }));
     }
     end_listening(lane, session, reply);
     Ok(Next::Close)
@@ -144,12 +144,12 @@ fn end_listening(lane: &Lane, session: &mut Session, reply: &mut Reply<'_>) {
 }
 
 /// Ends very many subscriptions.
-struct Silence {
+struct BulkUnsubscription {
     /// Whether the connection is closed then, or begins anew.
     closes: bool,
 }
 
-impl Stepwise for Silence {
+impl SteppedWork for BulkUnsubscription {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let lane = stride.lane;
         while let Some(all) = &mut stride.session.subscriptions
@@ -194,7 +194,7 @@ fn reset(
 ) -> Result<Next, Refusal> {
     let (server, entry, session) = (context.server, context.entry, context.session()?);
     if session.subscriptions.as_ref().is_some_and(|all| all.are_many()) {
-        return Ok(Next::in_steps(entry, args, Silence { closes: false }));
+        return Ok(Next::in_steps(entry, args, BulkUnsubscription { closes: false }));
     }
     begin_anew(server, session);
     reply.simple("RESET");

@@ -10,7 +10,7 @@ use engine::lane::Lane;
 use engine::observe::pubsub::Subscriptions;
 use engine::runtime::yielding::FEW;
 use engine::session::lost_channels::recheck_channel;
-use engine::session::{Session, StepContext, StepOutcome, Stepwise};
+use engine::session::{Session, StepContext, StepOutcome, SteppedWork};
 use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -126,7 +126,7 @@ struct EachName {
     ends: bool,
 }
 
-impl Stepwise for EachName {
+impl SteppedWork for EachName {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let Self { kind, ends, .. } = *self;
         while let Some(name) = stride.args.get(self.next) {
@@ -150,7 +150,7 @@ impl Stepwise for EachName {
 /// Ends all subscriptions of a kind, which are very many.
 struct All(SubscriptionKind);
 
-impl Stepwise for All {
+impl SteppedWork for All {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let first = |session: &Session| session.subscriptions.as_ref()?.first_name(self.0);
         while let Some(name) = first(stride.session) {

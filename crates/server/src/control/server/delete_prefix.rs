@@ -5,17 +5,23 @@
 //!
 //! Invariants: a step holds one partition for some hundred keys at most, and asks the gates before
 //! it deletes any; what it deletes is told to the log, to replicas and to clients as DEL tells it.
-//! All steps together are no one moment: a key that comes meanwhile may stay.
+//! All steps together are no one moment: a key that comes meanwhile may stay. Others always find a
+//! thread, as no more than two deletions run at a time, and none waits for a key for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
-use engine::admission::gates::Readmission;
+
+use engine::admission::readmission::Readmission;
 use engine::clients::mailbox::PendingWakes;
+use engine::clients::registry::Client;
 use engine::commit::publish::commit;
-use engine::runtime::background::{BETWEEN_LOOKS, BackgroundAccess, wait_for};
+use engine::runtime::background::{BETWEEN_LOOKS, BackgroundAccess, wait_for_client_while};
 use engine::session::{Request, tx_options};
 use keyspace::{
-    Acquisition, EntryRef, EventClass, PartitionIndex, PartitionSet, PrefixNumber, Refusal, Tx,
-    TxOptions,
+    Acquisition, BUSY, EntryRef, EventClass, PartitionIndex, PartitionSet, PrefixNumber, Refusal,
+    Tx, TxOptions,
 };
 use proto::{Args, Reply};
 
@@ -24,6 +30,12 @@ use crate::server::Server;
 
 const EMPTY: Refusal =
     Refusal::error("ERR an empty prefix is that of all keys, which FLUSHDB deletes");
+
+/// So many deletions run at a time: a pause may hold each on its thread.
+const UNDER_WAY_MAX: usize = 2;
+
+const TOO_MANY: Refusal =
+    Refusal::error("BUSY DELPREFIX is running for others. Try again when it has ended.");
 
 /// So many keys are looked at under one hold of their lock.
 const STEP: usize = 128;
@@ -58,13 +70,17 @@ fn delete_prefix(
         return Err(EMPTY);
     }
     let (server, entry, lane) = (context.server, context.entry, context.lane()?);
+    let turn = DeletionTurn::take().ok_or(TOO_MANY)?;
     let session = context.session()?;
+    let client = Arc::clone(&session.client);
     let (options, subject) = (tx_options(lane, session), session.acl_subject_from_now(server));
     Ok(Next::offload_with_locks(move |lane, args, reply| {
+        let _turn = &turn;
         let request = Request { entry, args, database: options.database };
         let deletion = PrefixDeletion {
             server,
-            gates: Readmission::of_command(server, subject.as_ref(), request, None),
+            client: &client,
+            readmission: Readmission::beside_slots(server, subject.as_ref(), request),
             options: TxOptions { lane, heavy: true, ..options },
             prefix: &args[1],
             index: server.keyspace.declared_prefix(&args[1]),
@@ -74,10 +90,29 @@ fn delete_prefix(
     }))
 }
 
+/// The right to run, given back when it is dropped.
+struct DeletionTurn;
+
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+impl DeletionTurn {
+    fn take() -> Option<Self> {
+        let more = |count: usize| (count < UNDER_WAY_MAX).then_some(count + 1);
+        UNDER_WAY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Self)
+    }
+}
+
+impl Drop for DeletionTurn {
+    fn drop(&mut self) {
+        UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A deletion that is under way.
 struct PrefixDeletion<'a> {
     server: &'static Server,
-    gates: Readmission<'a>,
+    client: &'a Client,
+    readmission: Readmission<'a>,
     options: TxOptions,
     prefix: &'a [u8],
     /// The declared prefix that leads to its keys.
@@ -101,6 +136,7 @@ impl PrefixDeletion<'_> {
             while let Some(position) = next {
                 match self.step(partition, position)? {
                     DeletionStep::Held if deleted == 0 => return Err(Refusal::Widen),
+                    DeletionStep::Held if self.client.was_killed() => return Err(BUSY),
                     DeletionStep::Held => std::thread::sleep(BETWEEN_LOOKS),
                     DeletionStep::Deleted(count, behind) => {
                         deleted += count;
@@ -118,12 +154,16 @@ impl PrefixDeletion<'_> {
         let wakes = PendingWakes::default();
         let only = PartitionSet::from_iter([partition]);
         let mut acquisition = Acquisition::of_partitions(keyspace, only);
-        for round in 0.. {
+        for widenings in 0.. {
             // The thread has no leave that a stop of the world waits for.
             let access = (!acquisition.wants_world()).then(|| BackgroundAccess::wait(keyspace));
-            wait_for(&mut acquisition);
+            let is_wanted =
+                || !self.client.was_killed() && !server.gates.shutdown_request.is_asked();
+            if !wait_for_client_while(keyspace, &mut acquisition, is_wanted)? {
+                return Err(BUSY);
+            }
             acquisition.time_hold();
-            if self.gates.hold()? {
+            if self.readmission.hold(None)? {
                 return Ok(DeletionStep::Held);
             }
             let now_us = keyspace.clock().now_us();
@@ -136,7 +176,7 @@ impl PrefixDeletion<'_> {
                 server.mailboxes.wake(&wakes);
                 return Ok(DeletionStep::Deleted(count, next));
             }
-            acquisition = tx.widen(round);
+            acquisition = tx.widen(widenings);
             drop(access);
         }
         unreachable!("the world is wide enough")

@@ -10,7 +10,7 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::{NEGATIVE_TIMEOUT, NOT_A_WHOLE_TIMEOUT, NOT_POSITIVE, TIMEOUT_OUT_OF_RANGE};
 use durability::aof::AofState;
 use durability::waitaof::{NO_FILE, is_in_file, is_on_replicas, reply_copies};
-use engine::session::{AckWait, Blocked, Copies, ExecutedCommand, Suspension};
+use engine::session::{AckRequirement, AckWait, Blocked, ExecutedCommand, Suspension};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -61,7 +61,7 @@ fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let replicas = integer(args, 1)?;
     let timeout = timeout(context, args, 2)?;
     let replicas = usize::try_from(replicas).unwrap_or(0);
-    Ok(await_copies(context, args, reply, timeout, Copies::Applied { replicas }))
+    Ok(await_copies(context, args, reply, timeout, AckRequirement::Applied { replicas }))
 }
 
 fn wait_aof(
@@ -82,7 +82,7 @@ fn wait_aof(
         return Err(NO_FILE);
     }
     let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
-    let awaited = Copies::Synced { here: local == 1, replicas };
+    let awaited = AckRequirement::Synced { here: local == 1, replicas };
     Ok(await_copies(context, args, reply, timeout, awaited))
 }
 
@@ -92,11 +92,11 @@ fn await_copies(
     args: Args<'_>,
     reply: &mut Reply<'_>,
     timeout: Option<i64>,
-    awaited: Copies,
+    awaited: AckRequirement,
 ) -> Next {
     let server = context.server;
     let lsn = context.session().map_or(0, |session| session.last_write());
-    let needs_file = matches!(awaited, Copies::Synced { here: true, .. });
+    let needs_file = matches!(awaited, AckRequirement::Synced { here: true, .. });
     let is_over = is_on_replicas(server, lsn, awaited) && (!needs_file || is_in_file(server, lsn));
     if is_over || context.unit.is_some() {
         reply_copies(server, lsn, awaited, reply);

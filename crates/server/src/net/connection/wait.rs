@@ -23,7 +23,7 @@ use engine::session::LockWaitEnd;
 use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, StepEnd, Waits};
 use engine::session::timer::{Timer, is_due};
-use engine::session::{AckWait, Blocked, Copies, Recheck};
+use engine::session::{AckRequirement, AckWait, Blocked, Recheck};
 use engine::session::{
     AfterOffload, ExecutedCommand, OffloadResult, Parked, SessionEndWait, Suspension,
 };
@@ -52,8 +52,8 @@ const UNBLOCKED: Refusal = Refusal::error("UNBLOCKED client unblocked via CLIENT
 impl Waits for Connection {
     fn has_locks(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let Suspension::Locks(parked) = &mut self.suspension else { return false };
-        let Parked { acquisition, round, .. } = &mut **parked;
-        round.pass.as_mut().is_none_or(|pass| pass.poll(cx.waker()).is_ready())
+        let Parked { acquisition, attempt, .. } = &mut **parked;
+        attempt.pass.as_mut().is_none_or(|pass| pass.poll(cx.waker()).is_ready())
             && self.worker.poll_locks(acquisition, cx.waker()).is_ready()
     }
 
@@ -71,10 +71,10 @@ impl Waits for Connection {
     fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> StepEnd {
         let Suspension::Locks(parked) = self.take_suspension() else { return StepEnd::Again };
         engine::runtime::counters::add(&self.worker.counters.waits, 1);
-        let Parked { acquisition, mut round, began_us, .. } = *parked;
-        round.began_us = Some(began_us);
+        let Parked { acquisition, mut attempt, began_us, .. } = *parked;
+        attempt.began_us = Some(began_us);
         let grant = match with {
-            Resumption::Granted => LockWaitEnd::Locks(acquisition, round),
+            Resumption::Granted => LockWaitEnd::Locks(acquisition, attempt),
             Resumption::Busy => LockWaitEnd::Busy,
         };
         self.run_granted(cx, grant)
@@ -101,7 +101,7 @@ impl Waits for Connection {
                     server.gates.pause.await_end(cx.waker(), server.keyspace.clock().now_ms());
                 left.inspect(|left| self.timer.wake_in(cx, *left)).is_none()
             }
-            Suspension::Backpressure(gate) => !gate.wait(cx.waker()),
+            Suspension::Backpressure(backpressure) => !backpressure.wait(cx.waker()),
             _ => true,
         };
         if may_begin {
@@ -126,7 +126,7 @@ impl Waits for Connection {
             return true;
         }
         let Some(ack_wait) = &mut blocked.ack_wait else { return false };
-        let needs_file = matches!(ack_wait.awaited, Copies::Synced { here: true, .. });
+        let needs_file = matches!(ack_wait.awaited, AckRequirement::Synced { here: true, .. });
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
         if needs_file && server.aof.phase() == AofState::Off {
@@ -249,23 +249,24 @@ impl Waits for Connection {
             }
         }
         // A claim by the clock is a write that no other command has brought past the gates.
-        let waits_for_disk =
-            blocked.ran.entry.may_write() && self.worker.server.gates.closed_write_gate().is_some();
+        let waits_for_disk = blocked.ran.entry.may_write()
+            && self.worker.server.gates.write_backpressure().is_some();
         if keyspace.settings().holds_expiry(now) || waits_for_disk {
             self.timer.wake_in(cx, STANDSTILL_LOOK);
             blocked.recheck = Recheck::Due;
             return StepEnd::Wait;
         }
-        let (mut acquisition, round) = match std::mem::replace(&mut blocked.recheck, Recheck::No) {
-            Recheck::Underway(acquisition, round) => (acquisition, round),
-            Recheck::No | Recheck::Due => (place.acquisition(keyspace), 0),
-        };
+        let (mut acquisition, widenings) =
+            match std::mem::replace(&mut blocked.recheck, Recheck::No) {
+                Recheck::Underway(acquisition, widenings) => (acquisition, widenings),
+                Recheck::No | Recheck::Due => (place.acquisition(keyspace), 0),
+            };
         if self.worker.poll_locks(&mut acquisition, cx.waker()).is_pending() {
-            blocked.recheck = Recheck::Underway(acquisition, round);
+            blocked.recheck = Recheck::Underway(acquisition, widenings);
             return StepEnd::Wait;
         }
-        if let Err(wider) = place.recheck(&self.worker, acquisition, round) {
-            blocked.recheck = Recheck::Underway(wider, round + 1);
+        if let Err(wider) = place.recheck(&self.worker, acquisition, widenings) {
+            blocked.recheck = Recheck::Underway(wider, widenings + 1);
         }
         StepEnd::Again
     }
@@ -390,6 +391,7 @@ impl Connection {
                 if let Some(program) = &mut ran.program {
                     program.put_off(&mut self.session);
                 }
+                self.session.note_put_off(true);
                 self.stand_first(ran.args.as_args());
                 StepEnd::Again
             }
@@ -414,6 +416,7 @@ impl Connection {
         mut done: OffloadResult,
         suspension: fn(oneshot::Receiver<OffloadResult>) -> Suspension,
     ) -> StepEnd {
+        self.session.note_put_off(false);
         let program = done.ran.program.as_mut();
         if program.is_none_or(|it| it.charge_next(&self.worker, &mut self.session)) {
             engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);

@@ -15,7 +15,7 @@ use crate::session::fieldsets::Fieldsets;
 use crate::session::multi::Queued;
 use crate::session::{ClientView, Session};
 use crate::table::command_table::CommandEntry;
-use crate::transaction::control_plane::{Asker, ControlRequest, Next};
+use crate::transaction::control_plane::{CallingSession, ControlRequest, Next};
 use crate::transaction::unit::{RunsOn, Unit, failpoint};
 
 impl Exec {
@@ -42,7 +42,7 @@ impl Exec {
                 let home = session.database;
                 session.select(unit.tx.database());
                 let mut reply = Reply::new(out, session.resp);
-                let asker = Some(Asker { lane, session });
+                let asker = Some(CallingSession { lane, session });
                 let request = ControlRequest { entry, asker, unit: Some(&mut *unit) };
                 let next = match self.task.take() {
                     Some(work) => Ok(Next::Offload(work)),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use commands::arguments::{integer, is};
 use commands::errors::SYNTAX;
 use engine::runtime::failpoint::{
-    Apart, Cause, ClaimPlace, arm, arm_apart, arm_short, hold_claim, hold_services,
+    Apart, ClaimPlace, FailpointCause, arm, arm_apart, arm_short, hold_claim, hold_services,
     rest_behind_gates, services_held,
 };
 use keyspace::Refusal;
@@ -20,20 +20,20 @@ use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
 
-const CAUSES: &[(&str, Cause)] = &[
-    ("WIDEN", Cause::Widen),
-    ("HEAVY", Cause::Heavy),
-    ("GIVE-UP", Cause::GiveUp),
-    ("SERVICE", Cause::Service),
-    ("PANIC-BEFORE", Cause::PanicBefore),
-    ("PANIC-BEHIND", Cause::PanicBehind),
-    ("PANIC-AT-COMMIT", Cause::PanicAtCommit),
-    ("PANIC-AT-SERVICE", Cause::PanicAtService),
-    ("PANIC-BEHIND-COMMIT", Cause::PanicBehindCommit),
-    ("PANIC-BESIDE", Cause::PanicBeside),
-    ("PANIC-AT-STEP", Cause::PanicAtStep),
-    ("PANIC-IN-LOG", Cause::PanicInLog),
-    ("PANIC-IN-REPORT", Cause::PanicInReport),
+const CAUSES: &[(&str, FailpointCause)] = &[
+    ("WIDEN", FailpointCause::Widen),
+    ("HEAVY", FailpointCause::Heavy),
+    ("GIVE-UP", FailpointCause::GiveUp),
+    ("SERVICE", FailpointCause::Service),
+    ("PANIC-BEFORE", FailpointCause::PanicBefore),
+    ("PANIC-BEHIND", FailpointCause::PanicBehind),
+    ("PANIC-AT-COMMIT", FailpointCause::PanicAtCommit),
+    ("PANIC-AT-SERVICE", FailpointCause::PanicAtService),
+    ("PANIC-BEHIND-COMMIT", FailpointCause::PanicBehindCommit),
+    ("PANIC-BESIDE", FailpointCause::PanicBeside),
+    ("PANIC-AT-STEP", FailpointCause::PanicAtStep),
+    ("PANIC-IN-LOG", FailpointCause::PanicInLog),
+    ("PANIC-IN-REPORT", FailpointCause::PanicInReport),
 ];
 
 const CLAIM_PLACES: &[(&str, ClaimPlace)] =

@@ -432,7 +432,7 @@ fn a_write_that_is_not_safe_is_shown_to_nobody_before_it_is_by_whatever_road_it_
 }
 
 #[test]
-fn one_who_was_served_by_a_write_that_is_not_safe_is_told_so() {
+fn a_waiter_that_was_served_by_a_write_that_is_not_safe_is_told_so() {
     let disk = new_disk();
     let server = start_with_log(&disk, b"always");
     let (mut waiter, mut writer) = (connect(server), connect(server));
@@ -451,7 +451,7 @@ fn one_who_was_served_by_a_write_that_is_not_safe_is_told_so() {
 
 /// A key whose time is over is gone for all readers, whatever the disk does.
 #[test]
-fn nothing_expires_that_could_not_be_recorded_and_whoever_reads_it_finds_it_gone() {
+fn a_key_whose_expiry_cannot_be_recorded_stays_and_reads_as_gone() {
     let disk = new_disk();
     let server = start_with_log(&disk, b"always");
     let (mut writer, mut reader) = (connect(server), connect(server));

@@ -35,7 +35,7 @@ pub struct ReplconfState {
 
 /// Which connections may be named by others.
 #[derive(Default)]
-pub(super) struct Nameable<'a> {
+pub(super) struct NameableConnections<'a> {
     /// Whether snapshots may go to a connection of their own.
     pub(super) channels: bool,
     /// Replicas that wait for their snapshot on another connection; `None` where none ever does.
@@ -171,7 +171,11 @@ impl ReplconfState {
     }
 
     /// Applies a REPLCONF, whose name is not among `args`.
-    pub(super) fn replconf(&mut self, args: &[&[u8]], nameable: &Nameable<'_>) -> ReplconfReply {
+    pub(super) fn replconf(
+        &mut self,
+        args: &[&[u8]],
+        nameable: &NameableConnections<'_>,
+    ) -> ReplconfReply {
         let (pairs, odd) = args.as_chunks::<2>();
         if !odd.is_empty() {
             return ReplconfReply::Error(b"ERR syntax error".to_vec());
@@ -191,19 +195,24 @@ impl ReplconfState {
         ReplconfReply::Ok
     }
 
-    fn apply(&mut self, word: &[u8], value: &[u8], nameable: &Nameable<'_>) -> Result<(), Vec<u8>> {
+    fn apply(
+        &mut self,
+        word: &[u8],
+        value: &[u8],
+        nameable: &NameableConnections<'_>,
+    ) -> Result<(), Vec<u8>> {
         match (&*word.to_ascii_lowercase(), nameable) {
-            (b"rdb-channel", Nameable { channels: true, .. }) => {
+            (b"rdb-channel", NameableConnections { channels: true, .. }) => {
                 self.requirements.channel = zero_or_one(value)?;
             }
-            (b"main-ch-client-id", Nameable { mains: Some(may_be_named), .. }) => {
+            (b"main-ch-client-id", NameableConnections { mains: Some(may_be_named), .. }) => {
                 integer(value)?;
                 self.main = named(value, may_be_named);
                 if self.main.is_none() {
                     return Err([b"ERR Unrecognized RDB client id: ", value].concat());
                 }
             }
-            (b"set-rdb-client-id", Nameable { numbered: Some(may_be_named), .. }) => {
+            (b"set-rdb-client-id", NameableConnections { numbered: Some(may_be_named), .. }) => {
                 integer(value)?;
                 self.channel = named(value, may_be_named);
                 if self.channel.is_none() {
