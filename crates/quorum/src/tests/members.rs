@@ -52,7 +52,7 @@ fn map(entries: &[MapEntry]) -> ClusterMap {
     let address =
         NodeAddress { ip: Ipv4Addr::LOCALHOST.into(), tcp_port: 1, tls_port: 0, bus_port: 2 };
     let mut first: Vec<MapEntry> =
-        (b'a'..=b'c').map(|name| MapEntry::AddNode { node: node(name), address }).collect();
+        (b'a'..=b'e').map(|name| MapEntry::AddNode { node: node(name), address }).collect();
     first.push(MapEntry::CreateShard { shard: shard(), founder: node(b'a') });
     first.push(elect(b'a', 1, 0));
     for (name, version) in [(b'b', 1), (b'c', 2)] {
@@ -186,6 +186,37 @@ fn a_primary_serves_once_a_majority_has_its_start_and_within_the_lease() {
     assert_eq!(member.served_until(), Some(LATE + settings().lease));
     member.handle(LATE + 7, received(b'c', 9, Body::Refusal));
     assert_eq!((member.served_until(), member.reigns()), (None, None));
+}
+
+#[test]
+fn the_next_change_of_members_waits_until_all_is_safe_by_the_present_ones() {
+    let joins = [b'd', b'e'].map(|name| MapEntry::Join { shard: shard(), node: node(name) });
+    let admit = |name, version| {
+        let (node, version) = (node(name), ShardVersion(version));
+        MapEntry::Admit { shard: shard(), node, version }
+    };
+    let mut entries = vec![elect(b'b', 2, 3)];
+    entries.extend(joins);
+    let mut member = member(b'b', 150, &map(&[]));
+    member.handle(LATE, received(b'c', 2, ask()));
+    member.take_map(LATE, &map(&entries));
+    let ack =
+        |name, durable| received(name, 2, Body::Ack { sent: Some(LATE), durable: Some(durable) });
+    for name in [b'c', b'd', b'e'] {
+        member.handle(LATE, ack(name, 150));
+    }
+    assert_eq!(member.handle(LATE, Event::Tick), [Action::Propose(admit(b'd', 4))]);
+    member.handle(LATE, Event::Appended { end: 160 });
+    entries.push(admit(b'd', 4));
+    member.take_map(LATE, &map(&entries));
+    // Of four members three have 150, and none has for sure what was written by the three before.
+    assert_eq!(member.handle(LATE, Event::Tick), []);
+    for event in [ack(b'e', 160), ack(b'c', 160), ack(b'd', 160)] {
+        member.handle(LATE, event);
+        assert_eq!(member.handle(LATE, Event::Tick), []);
+    }
+    member.handle(LATE, Event::Durable { offset: 160 });
+    assert_eq!(member.handle(LATE, Event::Tick), [Action::Propose(admit(b'e', 5))]);
 }
 
 #[test]

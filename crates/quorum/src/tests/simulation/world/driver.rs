@@ -37,7 +37,8 @@ impl World {
         disk.applied = applied.min(process.applied);
         let length = disk.log.len();
         self.tell(|| format!("m{machine} dies; of {} records {length} stay", process.log.len()));
-        let pause = 50 + self.random.below(3000);
+        let most = [60, 3000][self.random.below(2) as usize];
+        let pause = 5 + self.random.below(most);
         self.later(pause, Queued::Start(machine));
     }
 
