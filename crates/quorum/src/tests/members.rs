@@ -68,13 +68,17 @@ fn map(entries: &[MapEntry]) -> ClusterMap {
 
 /// A member that has promised term 1 and has so much of it, started at 0.
 fn member(name: u8, end: Offset, map: &ClusterMap) -> Member {
+    member_that_found(name, FoundLog { generation: 4, end }, map)
+}
+
+/// The same; of any other log than the fourth it knows nothing.
+fn member_that_found(name: u8, found: FoundLog, map: &ClusterMap) -> Member {
     let starts = [(0, 0), (1, 100)].map(|(term, offset)| TermStart { term: Term(term), offset });
     let history = History::from_starts(starts.to_vec()).expect("the test has it right");
     let log = LogRecord { generation: 4, history };
     let membership =
         Membership { shard: shard(), promised: Term(1), is_whole: true, log, incoming: None };
     let state = MemberState { node: node(name), membership: Some(membership) };
-    let found = FoundLog { generation: 4, end };
     let (mut member, _) = Member::start(settings(), state, Some(found), 0);
     member.take_map(0, map);
     member
@@ -178,6 +182,10 @@ fn a_primary_serves_once_a_majority_has_its_start_and_within_the_lease() {
     let actions = member.take_map(LATE, &map);
     assert!(actions.contains(&Action::Reign { term: Term(2), start: 150 }));
     let ack = |sent, durable| received(b'c', 2, Body::Ack { sent: Some(sent), durable });
+    // What was told of another term does not count.
+    let earlier = Body::Ack { sent: Some(LATE), durable: Some(150) };
+    member.handle(LATE + 5, received(b'c', 1, earlier));
+    assert_eq!(member.served_until(), None);
     member.handle(LATE + 5, ack(LATE, None));
     assert_eq!(member.served_until(), None);
     let released = member.handle(LATE + 6, ack(LATE, Some(150)));
@@ -249,6 +257,22 @@ fn of_two_logs_the_one_that_came_is_found() {
         let position = is_whole.then_some(Position { term: Term(0), offset: 9 });
         assert_eq!(sent(&actions), [(node(b'c'), &message(5, promise(position)))]);
     }
+}
+
+#[test]
+fn a_log_with_holes_is_not_continued() {
+    let found = FoundLog { generation: 9, end: 150 };
+    let mut member = member_that_found(b'b', found, &map(&[]));
+    let asked = member.handle(1, received(b'a', 2, Body::Heartbeat { sent: 3 }));
+    let ask = message(2, Body::AskStream { position: None });
+    assert_eq!(sent(&asked)[1], (node(b'a'), &ask));
+    let stream = |is_full| received(b'a', 2, Body::Stream { history: History::default(), is_full });
+    // An answer from before the log was lost.
+    assert_eq!(member.handle(2, stream(false)), []);
+    let taken = member.handle(3, stream(true));
+    let is_full =
+        |action: &Action| matches!(action, Action::TakeStream { generation: Some(5), .. });
+    assert!(taken.iter().any(is_full), "{taken:?}");
 }
 
 #[test]
