@@ -55,7 +55,9 @@ impl Member {
             self.be_idle();
             self.role = Role::Following(Following { primary, term, stream: Stream::Asked });
         }
-        self.quiet = Quiet { term, until: self.now + self.settings.patience() };
+        if term > self.released {
+            self.quiet = Quiet { term, until: self.now + self.settings.patience() };
+        }
         self.acknowledge(primary, Some(sent));
         self.ask_for_stream();
     }

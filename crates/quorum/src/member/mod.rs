@@ -45,6 +45,9 @@ pub struct Member {
     /// How much of it is there for sure.
     durable: Offset,
     quiet: Quiet,
+    /// The last term whose primary has said that it serves no more: heartbeats of it that come
+    /// later count for nothing.
+    released: Term,
     actions: Vec<Action>,
 }
 
@@ -102,6 +105,7 @@ impl Member {
             durable: end,
             // A heartbeat may have been answered right before the start.
             quiet: Quiet { term: promised, until },
+            released: Term(0),
             actions: Vec::new(),
         };
         member.find(found);

@@ -40,6 +40,7 @@ impl Member {
 
     /// The primary of a term serves nothing any more, and never will in that term.
     pub(super) fn primary_released(&mut self, term: Term) {
+        self.released = self.released.max(term);
         if self.quiet.term <= term {
             self.quiet.until = self.now;
         }

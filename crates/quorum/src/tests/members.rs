@@ -149,6 +149,8 @@ fn a_primary_that_serves_no_more_is_not_waited_for() {
     member.handle(2, received(b'c', 1, Body::Release));
     assert!(member.handle(2, received(b'c', 5, ask())).is_empty());
     member.handle(2, received(b'a', 2, Body::Release));
+    // A heartbeat that was overtaken.
+    member.handle(2, received(b'a', 2, Body::Heartbeat { sent: 1 }));
     assert!(!member.handle(2, received(b'c', 5, ask())).is_empty());
 }
 
