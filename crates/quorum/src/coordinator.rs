@@ -109,12 +109,15 @@ impl Coordinator {
 
     /// What was counted by other members, or of another term, counts no more.
     fn follow_map(&mut self, now: Millis, map: &ClusterMap) {
+        let settings = &self.settings;
         self.watches.retain(|id, _| map.shards().contains_key(id));
         for (id, shard) in map.shards() {
             let watch = self.watches.entry(*id).or_insert_with(|| Watch::new(now, shard));
             if watch.version != shard.version {
                 let (latest, attempts) = (watch.latest.max(shard.term), watch.attempts);
-                *watch = Watch { latest, attempts, ..Watch::new(now, shard) };
+                // Members that a new primary has not reached yet would promise the next term at once.
+                let well_at = now + settings.lease;
+                *watch = Watch { latest, attempts, well_at, ..Watch::new(now, shard) };
             }
         }
     }
@@ -163,7 +166,9 @@ impl Coordinator {
         // What was proposed has come to nothing; or a later term was promised, perhaps to another
         // coordinator, which is given time.
         let is_over = |one: &Election| {
-            now >= one.since + if one.term < watch.latest { timeout / 4 } else { timeout }
+            let is_complete = one.entry(id, shard).is_some();
+            let patience = if is_complete { timeout + self.settings.lease } else { timeout };
+            now >= one.since + if one.term < watch.latest { timeout / 4 } else { patience }
         };
         if watch.election.as_ref().is_none_or(is_over) {
             watch.latest = watch.latest.next();
