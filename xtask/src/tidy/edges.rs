@@ -20,6 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("replication", &["base", "proto"]),
     ("sentinel", &["base", "proto"]),
     ("cluster", &["base"]),
+    ("quorum", &["base", "cluster"]),
     ("tls", &["base"]),
     ("engine", ENGINE),
     ("durability", DURABILITY),
