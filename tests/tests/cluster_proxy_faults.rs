@@ -238,19 +238,16 @@ fn counters_go_along(programs: [Program; 3], through: usize, is_whole: bool) {
     let cluster = Cluster::start(programs, &[]);
     let through = &cluster.nodes[through];
     assert_eq!(ask(through, "CONFIG SET cluster-proxy yes"), "OK");
-    let counted = with_counters(
-        through,
-        "foo",
-        |_| false,
-        || {
-            if is_whole {
-                cluster.begin();
-                assert_eq!(Cluster::ending(cluster.from()), "success");
-            } else {
-                reshard(cluster.from(), cluster.to(), &cluster.all());
-            }
-        },
-    );
+    // A machine under load may have nodes take each other for failing; nothing is done then.
+    let excused = |said: &str| said.starts_with("CLUSTERDOWN The cluster is down");
+    let counted = with_counters(through, "foo", excused, || {
+        if is_whole {
+            cluster.begin();
+            assert_eq!(Cluster::ending(cluster.from()), "success");
+        } else {
+            reshard(cluster.from(), cluster.to(), &cluster.all());
+        }
+    });
     counters_are_at(&cluster.nodes[0], &cluster.all(), &counted);
 }
 

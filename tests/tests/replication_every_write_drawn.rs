@@ -36,6 +36,7 @@ const GROUPS: usize = 4;
 
 /// Commands that write and are not drawn, with the reason.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("cluster|flushslot", "only a node of a cluster has slots: cluster_flush_slot"),
     ("cluster|syncitem", "only the source of a move may: cluster_moved_items"),
     ("function|delete", "written out: replication_every_write"),
     ("function|load", "written out: replication_every_write"),

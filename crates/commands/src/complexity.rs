@@ -1,7 +1,7 @@
 //! A law of growth: what a command looks at grows no faster with the data, and with what lies
 //! beside them, than its complexity says. Steps are counted, not time.
 
-pub(crate) mod every;
+pub(crate) mod every_command;
 
 use crate::testing::{START, Session};
 

@@ -14,6 +14,8 @@ pub mod change;
 pub mod cluster;
 #[cfg(test)]
 mod complexity;
+#[cfg(test)]
+mod declaration_laws;
 pub mod declare;
 pub mod errors;
 pub mod generic;
@@ -21,8 +23,6 @@ pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod keys;
-#[cfg(test)]
-mod laws;
 pub mod list;
 mod long_reply;
 mod member_scan;

@@ -7,7 +7,7 @@
 
 use base::Random;
 
-use crate::complexity::every::{everything, requests};
+use crate::complexity::every_command::{everything, requests};
 use crate::testing::{Session, render};
 
 /// Rounds over all requests.

@@ -18,12 +18,12 @@ mod option;
 mod options;
 mod profile;
 mod quota_rules;
-mod readings;
 mod rewrite;
 mod save_schedule;
 pub mod settings;
 mod special;
 mod store;
+mod value_types;
 
 pub use arguments::without_secrets;
 pub use choices::{
@@ -39,12 +39,12 @@ pub use option::{ConfigOption, Mutability, Status};
 pub use options::{ALL, GROUPS, OptionGroup};
 pub use profile::Profile;
 pub use quota_rules::{MEMORY_LIMITED_DATABASES, QuotaLimit, QuotaRule};
-pub use readings::{
-    BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
-};
 pub use rewrite::{Replace, RewriteError, UserLine};
 pub use save_schedule::Schedule;
 pub use store::{Config, Draft, DraftedOption, Readable, SetError, Setting, Shape};
+pub use value_types::{
+    BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
+};
 
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ use crate::lazy_free::{Garbage, LazyFreeQueue};
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::options::Options;
-use crate::populated::PopulatedPartitions;
+use crate::populated_partitions::PopulatedPartitions;
 use crate::stall_stats::StallStats;
 use crate::walk::Walks;
 use crate::watch::ChangeInterest;

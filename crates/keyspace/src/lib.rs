@@ -31,7 +31,7 @@ mod located;
 mod lock;
 mod options;
 mod patience;
-mod populated;
+mod populated_partitions;
 mod prefix_index;
 mod refusal;
 mod sizes;

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::PartitionIndex;
-use crate::populated::PopulatedPartitions;
+use crate::populated_partitions::PopulatedPartitions;
 
 /// What a place in an index takes, about: the nodes of a tree are two thirds full.
 pub(crate) const PLACE_BYTES: i64 = 16;

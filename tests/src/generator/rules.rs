@@ -19,6 +19,7 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("client|reply", "takes away replies"),
     ("client|tracking", "sends messages"),
     ("cluster", "there is no cluster"),
+    ("clusterscan", "there is no cluster: tests/tests/cluster_scan.rs"),
     ("debug", "differs by server"),
     ("discard", TRANSACTIONS),
     ("exec", TRANSACTIONS),

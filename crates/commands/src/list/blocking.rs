@@ -8,7 +8,7 @@ use keyspace::{BlockingKeys, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::Side;
 
-use super::lmove::{Relocation, SOURCE_AND_DESTINATION};
+use super::lmove::{LmoveRequest, SOURCE_AND_DESTINATION};
 use super::pop::{MultiPop, journal_pop};
 use super::{peek_len, pop_into_reply, side};
 use crate::DataCommand;
@@ -120,7 +120,7 @@ pub(super) const BLMOVE: DataCommand = Command {
     },
     subcommands: &[],
     run: |tx, args, reply| {
-        let request = Relocation::one(args, side(&args[3])?, side(&args[4])?);
+        let request = LmoveRequest::one(args, side(&args[3])?, side(&args[4])?);
         let deadline = deadline(&args[5], tx.now())?;
         if request.reply_one(tx, reply)? {
             tx.effects_mut().instead(&[b"LMOVE", &args[1], &args[2], &args[3], &args[4]]);
@@ -147,7 +147,7 @@ pub(super) const BRPOPLPUSH: DataCommand = Command {
     subcommands: &[],
     run: |tx, args, reply| {
         let deadline = deadline(&args[3], tx.now())?;
-        let request = Relocation::one(args, Side::Right, Side::Left);
+        let request = LmoveRequest::one(args, Side::Right, Side::Left);
         if request.reply_one(tx, reply)? {
             tx.effects_mut().instead(&[b"RPOPLPUSH", &args[1], &args[2]]);
             return Ok(());
@@ -175,7 +175,7 @@ pub(super) const BLMOVEM: DataCommand = Command {
 };
 
 fn blmovem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let request = Relocation::many(args, 6)?;
+    let request = LmoveRequest::many(args, 6)?;
     let deadline = deadline(&args[5], tx.now())?;
     let block = args.skip(6);
     if request.reply_many(tx, reply)? {

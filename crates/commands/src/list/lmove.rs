@@ -43,7 +43,7 @@ pub(super) const LMOVE: DataCommand = Command {
     },
     subcommands: &[],
     run: |tx, args, reply| {
-        let request = Relocation::one(args, side(&args[3])?, side(&args[4])?);
+        let request = LmoveRequest::one(args, side(&args[3])?, side(&args[4])?);
         move_one(tx, &request, reply)
     },
 };
@@ -64,10 +64,10 @@ pub(super) const RPOPLPUSH: DataCommand = Command {
         ..Spec::BASE
     },
     subcommands: &[],
-    run: |tx, args, reply| move_one(tx, &Relocation::one(args, Side::Right, Side::Left), reply),
+    run: |tx, args, reply| move_one(tx, &LmoveRequest::one(args, Side::Right, Side::Left), reply),
 };
 
-fn move_one(tx: &mut Tx, request: &Relocation<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+fn move_one(tx: &mut Tx, request: &LmoveRequest<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     if !request.reply_one(tx, reply)? {
         reply.null();
     }
@@ -95,7 +95,7 @@ pub(super) const LMOVEM: DataCommand = Command {
 
 /// That nothing is there, or not enough, is told by a null, as redis-py and go-redis expect it.
 fn lmovem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let request = Relocation::many(args, 5)?;
+    let request = LmoveRequest::many(args, 5)?;
     if !request.reply_many(tx, reply)? {
         reply.null();
     }
@@ -103,7 +103,7 @@ fn lmovem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 }
 
 /// What the commands of this file and their blocking forms ask for.
-pub(super) struct Relocation<'a> {
+pub(super) struct LmoveRequest<'a> {
     pub(super) source: &'a [u8],
     destination: &'a [u8],
     from: Side,
@@ -115,7 +115,7 @@ pub(super) struct Relocation<'a> {
     in_bulk: bool,
 }
 
-impl<'a> Relocation<'a> {
+impl<'a> LmoveRequest<'a> {
     /// One element.
     pub(super) fn one(args: Args<'a>, from: Side, to: Side) -> Self {
         let key = |index| args.get(index).expect("the arity demands both keys");

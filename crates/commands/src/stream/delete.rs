@@ -9,7 +9,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{EntryId, References, Stream};
 
-use super::effects::{Forgotten, journal_deleted};
+use super::effects::{DroppedPending, journal_deleted};
 use super::{ENTRY_NS, PENDING_NS, all_ids, edit_quietly, references};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
@@ -145,7 +145,7 @@ fn xdelex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     };
     let ids = all_ids(ids)?;
     tx.charge(ids.len() as u64 * (ENTRY_NS + PENDING_NS * stream.groups().len() as u64))?;
-    let (mut gone, mut forgotten) = (Vec::new(), Forgotten::default());
+    let (mut gone, mut forgotten) = (Vec::new(), DroppedPending::default());
     let (outcomes, changed) = edit_quietly(tx, key, |stream| {
         let stays = |stream: &Stream, id: &EntryId| {
             references == References::Acknowledged && stream.is_referred_to(*id)
@@ -206,7 +206,7 @@ fn xackdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     };
     let ids = all_ids(ids)?;
     tx.charge(ids.len() as u64 * (ENTRY_NS + PENDING_NS * stream.groups().len() as u64))?;
-    let (mut gone, mut forgotten) = (Vec::new(), Forgotten::default());
+    let (mut gone, mut forgotten) = (Vec::new(), DroppedPending::default());
     let (outcomes, deleted) = edit_quietly(tx, key, |stream| {
         let mut going = Vec::new();
         let outcome = |id: &EntryId| {

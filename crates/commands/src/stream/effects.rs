@@ -16,9 +16,9 @@ const IDS_AT_ONCE: usize = 1024;
 
 /// Entries that groups had pending and have no more, by group.
 #[derive(Default)]
-pub(super) struct Forgotten(BTreeMap<Arc<[u8]>, Vec<EntryId>>);
+pub(super) struct DroppedPending(BTreeMap<Arc<[u8]>, Vec<EntryId>>);
 
-impl Forgotten {
+impl DroppedPending {
     pub(super) fn note(&mut self, group: Arc<[u8]>, id: EntryId) {
         self.0.entry(group).or_default().push(id);
     }
@@ -52,13 +52,13 @@ fn journal_ids(tx: &mut Tx, head: &[&[u8]], ids: &[EntryId]) {
 }
 
 /// What a trim took out from between entries that stay, for the journal.
-pub(super) struct Holes {
+pub(super) struct TrimmedGaps {
     ids: Vec<EntryId>,
     /// What XSETID is told where deleting them one by one counts otherwise than the trim did.
     counters: Option<[Vec<u8>; 3]>,
 }
 
-impl Holes {
+impl TrimmedGaps {
     /// Of these entries, which are gone, those behind the first one that stays.
     pub(super) fn of(stream: &Stream, gone: &[EntryId]) -> Self {
         let first = if stream.is_empty() { EntryId::MAX } else { stream.first_id() };

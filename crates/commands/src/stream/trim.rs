@@ -7,7 +7,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{EntryId, References, Stream, Threshold, Trim, Trimmed};
 
-use super::effects::{Forgotten, Holes};
+use super::effects::{DroppedPending, TrimmedGaps};
 use super::ids;
 use super::{ENTRY_NS, PENDING_NS, edit_quietly, node_limits, references};
 use crate::DataCommand;
@@ -145,18 +145,18 @@ pub(super) struct TrimAsDone {
     /// The words that give the same again where nothing else went: the strategy, `=`, the
     /// threshold.
     words: [Vec<u8>; 3],
-    holes: Option<Holes>,
-    forgotten: Forgotten,
+    holes: Option<TrimmedGaps>,
+    forgotten: DroppedPending,
 }
 
 impl TrimAsDone {
     /// Trims a stream.
     pub(super) fn make(stream: &mut Stream, trim: &Trim) -> Self {
         let Trimmed { deleted, gone, forgotten, .. } = stream.trim(trim);
-        let mut groups = Forgotten::default();
+        let mut groups = DroppedPending::default();
         forgotten.into_iter().for_each(|(group, id)| groups.note(group, id));
         let leaves_holes = trim.references == References::Acknowledged;
-        let holes = leaves_holes.then(|| Holes::of(stream, &gone));
+        let holes = leaves_holes.then(|| TrimmedGaps::of(stream, &gone));
         Self { deleted, words: exact_words(trim, stream), holes, forgotten: groups }
     }
 

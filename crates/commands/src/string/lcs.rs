@@ -59,7 +59,7 @@ fn lcs(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal
         reply.integer(i64::from(fill(first, second, |_, _| {})?));
         return Ok(());
     }
-    let mut turns = Turns::new(first.len(), second.len())?;
+    let mut turns = TracebackBits::new(first.len(), second.len())?;
     let length = fill(first, second, |row, column| turns.set(row, column))?;
     let matches = matches(first, second, &turns);
     if options.indexes {
@@ -106,12 +106,12 @@ impl LcsOptions {
 }
 
 /// For each pair of different bytes, one bit: which neighbour the longest subsequence comes from.
-struct Turns {
+struct TracebackBits {
     columns: usize,
     bits: Vec<u64>,
 }
 
-impl Turns {
+impl TracebackBits {
     fn new(rows: usize, columns: usize) -> Result<Self, Refusal> {
         let words = (rows * columns).div_ceil(64);
         let mut bits = Vec::new();
@@ -168,7 +168,7 @@ struct Match {
 }
 
 /// The runs that make up the subsequence, from the last to the first.
-fn matches(first: &[u8], second: &[u8], turns: &Turns) -> Vec<Match> {
+fn matches(first: &[u8], second: &[u8], turns: &TracebackBits) -> Vec<Match> {
     let mut runs: Vec<Match> = Vec::new();
     let (mut row, mut column) = (first.len(), second.len());
     while row > 0 && column > 0 {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::super::kind::{Kind, TEXT, Unit, integer, memory, unsigned, unsigned_memory};
 use super::super::option::{ConfigOption, WORKS};
-use super::super::readings::OutputBufferLimits;
 use super::super::settings::settings;
 use super::super::special;
+use super::super::value_types::OutputBufferLimits;
 
 /// Limits of clients.
 pub(super) const OPTIONS: &[ConfigOption] = &[

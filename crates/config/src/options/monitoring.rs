@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::super::choices::{BusyScope, HttpCommands};
 use super::super::kind::{Kind, TEXT, integer};
 use super::super::option::{ConfigOption, Mutability, NOT_YET, WORKS};
-use super::super::readings::{BindAddress, KeyEvents};
 use super::super::settings::settings;
 use super::super::special;
+use super::super::value_types::{BindAddress, KeyEvents};
 
 /// What the server tells of its work.
 pub(super) const OPTIONS: &[ConfigOption] = &[

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::super::kind::{Kind, TEXT, Unit, integer, unsigned};
 use super::super::option::{ACCEPTED, ConfigOption, MISSING, Mutability, NOT_YET, WORKS};
-use super::super::readings::BindAddress;
 use super::super::settings::settings;
 use super::super::special;
+use super::super::value_types::BindAddress;
 
 /// Listening and connections.
 pub(super) const OPTIONS: &[ConfigOption] = &[

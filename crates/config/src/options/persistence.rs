@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::super::choices::{AofLoadErrors, AppendFsync, RdbVersionCheck};
 use super::super::kind::{Kind, integer, memory};
 use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
-use super::super::readings::SavePoint;
 use super::super::settings::settings;
 use super::super::special;
+use super::super::value_types::SavePoint;
 
 /// Snapshots and the journal on disk.
 pub(super) const OPTIONS: &[ConfigOption] = &[

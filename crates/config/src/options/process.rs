@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::super::choices::{OomScoreAdj, Supervised};
 use super::super::kind::{Kind, TEXT, integer};
 use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
-use super::super::readings::ShutdownFlags;
 use super::super::settings::settings;
 use super::super::special;
+use super::super::value_types::ShutdownFlags;
 
 /// The process and how it lives and ends.
 pub(super) const OPTIONS: &[ConfigOption] = &[

@@ -130,7 +130,7 @@ pub enum CutFailure {
 }
 
 /// What the cut gave.
-struct AtCut {
+struct CutState {
     walk: Arc<Walk>,
     libraries: Arc<LibrariesState>,
     /// Logical database, keys, and how many of them have deadlines.
@@ -350,7 +350,7 @@ impl Snapshot {
         &self,
         at_cut: Box<dyn FnOnce(Cut) + Send>,
         world: &mut Acquisition,
-    ) -> Result<AtCut, String> {
+    ) -> Result<CutState, String> {
         let server = self.server;
         let keyspace = server.keyspace;
         // A command that keeps the world from stopping may do so for ever.
@@ -383,7 +383,7 @@ impl Snapshot {
         walk: &Arc<Walk>,
         at_cut: Box<dyn FnOnce(Cut) + Send>,
         stopped_at: Option<i64>,
-    ) -> AtCut {
+    ) -> CutState {
         let server = self.server;
         let keyspace = server.keyspace;
         failpoint::point();
@@ -410,7 +410,7 @@ impl Snapshot {
         failpoint::point();
         let history = server.journal.history();
         let copied_slots = server.gates.copied_slots.text();
-        AtCut { walk: Arc::clone(walk), libraries, sizes, history, copied_slots }
+        CutState { walk: Arc::clone(walk), libraries, sizes, history, copied_slots }
     }
 
     fn has_keys(&self) -> bool {
@@ -422,8 +422,8 @@ impl Snapshot {
     }
 
     /// What the snapshot begins with.
-    fn head(&self, at_cut: &AtCut) -> Chunk {
-        let AtCut { libraries, sizes, history, copied_slots, .. } = at_cut;
+    fn head(&self, at_cut: &CutState) -> Chunk {
+        let CutState { libraries, sizes, history, copied_slots, .. } = at_cut;
         let mut head = ChunkWriter::new(self.options());
         if let Some(SavedHistory { id, offset, database, .. }) = history {
             head.note("repl-stream-db", &database.to_string());

@@ -29,12 +29,12 @@ use crate::replies::{Fields, ResultTooLarge, push_reply, write_value};
 
 /// The host of the run that is under way, while nobody talks to it.
 #[derive(Default)]
-pub(super) struct Lent(Cell<Option<NonNull<dyn Host>>>);
+pub(super) struct HostSlot(Cell<Option<NonNull<dyn Host>>>);
 
-impl Lent {
+impl HostSlot {
     /// Lends a host for as long as `work` takes.
     pub(super) fn during<T>(&self, host: &mut dyn Host, work: impl FnOnce() -> T) -> T {
-        struct Return<'a>(&'a Lent);
+        struct Return<'a>(&'a HostSlot);
         impl Drop for Return<'_> {
             fn drop(&mut self) {
                 self.0.0.set(None);

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use mlua::{Lua, RegistryKey};
 use proto::{ArgsBuffer, Output, Resp};
 
-use super::ffi::{Lent, Outcome, Panic};
+use super::ffi::{HostSlot, Outcome, Panic};
 use crate::call::{Place, Raised};
 use crate::error::{ScriptError, before_nul};
 use crate::host::{Host, Stop};
@@ -20,7 +20,7 @@ use crate::scratch::Scratch;
 
 /// The state of an interpreter beside Lua's own.
 pub(super) struct Shared {
-    pub(super) host: Lent,
+    pub(super) host: HostSlot,
     /// Why the run is over, although Lua may not have noticed yet.
     pub(super) stop: Cell<Option<Stop>>,
     /// The error that nobody caught.
@@ -70,7 +70,7 @@ impl Shared {
         let budget = ResultBudget::new(lua);
         Shared {
             scratch: Scratch::new(budget.clone()),
-            host: Lent::default(),
+            host: HostSlot::default(),
             stop: Cell::new(None),
             failure: RefCell::new(None),
             panic: RefCell::new(None),

@@ -7,7 +7,7 @@ use config::settings::LATENCY_BASELINE_WINDOW;
 use engine::observe::call_size::CallSize;
 use engine::observe::latency_baselines::{BaselineChange, BaselineFigures};
 use engine::runtime::log::log_notice;
-use engine::runtime::steal;
+use engine::runtime::machine_cpu_time;
 use engine::table::command_table::CommandEntry;
 use keyspace::Count;
 
@@ -36,7 +36,7 @@ struct SystemActivity {
     evicted: u64,
     expired: u64,
     moved: u64,
-    machine: steal::MachineCpuTime,
+    machine: machine_cpu_time::MachineCpuTime,
     core_waits: CoreWaitTotals,
 }
 
@@ -111,7 +111,7 @@ impl SystemActivity {
             evicted: counters.total(Count::Evicted),
             expired: counters.total(Count::Expired),
             moved: counters.total(Count::Moved),
-            machine: steal::MachineCpuTime::now(),
+            machine: machine_cpu_time::MachineCpuTime::now(),
             core_waits: CoreWaitTotals::of(server),
         }
     }

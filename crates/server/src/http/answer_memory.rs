@@ -22,15 +22,15 @@ const SMALL: usize = 256 << 10;
 pub(crate) struct AnswerMemory(AtomicUsize);
 
 /// Some of them.
-pub(super) struct TakenBytes {
+pub(super) struct AnswerReservation {
     memory: &'static AnswerMemory,
     bytes: usize,
 }
 
 impl AnswerMemory {
     /// Takes nothing yet.
-    pub(super) fn begin(&'static self) -> TakenBytes {
-        TakenBytes { memory: self, bytes: 0 }
+    pub(super) fn begin(&'static self) -> AnswerReservation {
+        AnswerReservation { memory: self, bytes: 0 }
     }
 
     /// An answer that may leave; another one where there is no room for it.
@@ -50,7 +50,7 @@ impl AnswerMemory {
     }
 }
 
-impl TakenBytes {
+impl AnswerReservation {
     /// Takes so many more; `false` where there are not as many left.
     pub(super) fn take(&mut self, more: usize) -> bool {
         let take = |taken: usize| taken.checked_add(more).filter(|all| *all <= BYTES_MOST);
@@ -60,7 +60,7 @@ impl TakenBytes {
     }
 }
 
-impl Drop for TakenBytes {
+impl Drop for AnswerReservation {
     fn drop(&mut self) {
         self.memory.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl Drop for TakenBytes {
 struct AnswerBody {
     bytes: Bytes,
     #[expect(dead_code, reason = "dropped with the bytes")]
-    taken: TakenBytes,
+    taken: AnswerReservation,
 }
 
 impl AsRef<[u8]> for AnswerBody {

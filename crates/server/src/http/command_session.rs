@@ -25,7 +25,7 @@ use proto::value::{ReplyLimits, ReplyParser, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::answer_memory::TakenBytes;
+use super::answer_memory::AnswerReservation;
 use super::json;
 use super::response::Failure;
 use super::state::HttpState;
@@ -50,7 +50,7 @@ pub(super) struct Caller {
     /// The clients that the sessions of this request are registered as.
     opened: Mutex<Vec<ClientId>>,
     /// What the replies of these sessions take.
-    taken: Mutex<TakenBytes>,
+    taken: Mutex<AnswerReservation>,
 }
 
 impl Caller {

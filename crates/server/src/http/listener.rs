@@ -28,7 +28,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
 
-use super::patient_stream::PatientStream;
+use super::patient_stream::TimeoutStream;
 use super::response::HttpResponse;
 use super::state::HttpState;
 use super::{access, routes};
@@ -160,7 +160,9 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
     let (sender, guests) = mpsc::unbounded_channel();
     if takes_guests {
         // The thread ends with the process only.
-        server.set_http_handover(move |stream, input| _ = sender.send(Guest { stream, input }));
+        server.set_http_handover(move |stream, input| {
+            _ = sender.send(HandedOverConnection { stream, input })
+        });
     }
     let run = move || {
         let mut builder = Builder::new_current_thread();
@@ -189,7 +191,7 @@ fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<(
 async fn serve_all(
     server: &'static HttpState,
     sockets: Vec<HttpSocket>,
-    mut guests: mpsc::UnboundedReceiver<Guest>,
+    mut guests: mpsc::UnboundedReceiver<HandedOverConnection>,
 ) {
     let open = Rc::new(OpenConnections::default());
     for HttpSocket { address, socket, is_encrypted } in sockets {
@@ -212,12 +214,12 @@ async fn serve_all(
 }
 
 /// A connection that came in by the port of Redis, with what it has sent already.
-struct Guest {
+struct HandedOverConnection {
     stream: RawStream,
     input: Vec<u8>,
 }
 
-impl Guest {
+impl HandedOverConnection {
     async fn serve(
         self,
         server: &'static HttpState,
@@ -313,6 +315,6 @@ fn connection_builder() -> http1::Builder {
     builder
 }
 
-fn written_in_time<S>(stream: S) -> TokioIo<PatientStream<S>> {
-    TokioIo::new(PatientStream::new(stream, WRITE_PATIENCE))
+fn written_in_time<S>(stream: S) -> TokioIo<TimeoutStream<S>> {
+    TokioIo::new(TimeoutStream::new(stream, WRITE_PATIENCE))
 }

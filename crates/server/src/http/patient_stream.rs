@@ -11,14 +11,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 /// The connection.
-pub(super) struct PatientStream<S> {
+pub(super) struct TimeoutStream<S> {
     stream: S,
     patience: Duration,
     /// The end of the patience with a write that stands still.
     end: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> PatientStream<S> {
+impl<S> TimeoutStream<S> {
     /// A connection by this stream, of which no write stands still for longer than this.
     pub(super) fn new(stream: S, patience: Duration) -> Self {
         Self { stream, patience, end: None }
@@ -39,7 +39,7 @@ impl<S> PatientStream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut TaskContext<'_>,
@@ -49,7 +49,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut TaskContext<'_>,
@@ -91,21 +91,21 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::runtime::Builder;
 
-    use super::PatientStream;
+    use super::TimeoutStream;
 
     #[test]
     fn a_client_that_reads_is_waited_for_and_one_that_does_not_is_left() {
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let (own, mut other) = tokio::io::duplex(4);
-            let mut stream = PatientStream::new(own, Duration::from_secs(3600));
+            let mut stream = TimeoutStream::new(own, Duration::from_secs(3600));
             let reader = tokio::spawn(async move {
                 let read = other.read_exact(&mut [0; 40]).await;
                 read.map(|_| other)
             });
             stream.write_all(&[0; 44]).await.expect("it is read");
             let _other = reader.await.expect("no panic").expect("it is there");
-            let mut stream = PatientStream::new(stream, Duration::from_millis(1));
+            let mut stream = TimeoutStream::new(stream, Duration::from_millis(1));
             let stands_still = stream.write_all(&[0]).await.expect_err("nobody reads");
             assert_eq!(stands_still.kind(), io::ErrorKind::TimedOut);
         });

@@ -10,7 +10,7 @@ pub(crate) mod group_commit;
 pub(crate) mod listeners;
 pub(crate) mod network;
 pub(crate) mod output_limit;
-pub(crate) mod polled;
+pub(crate) mod socket_io;
 pub(crate) mod tls;
 pub(crate) mod udp;
 pub(crate) mod worker;

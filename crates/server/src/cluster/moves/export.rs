@@ -23,7 +23,7 @@ use proto::args::encode_command;
 use proto::framing::encode_select;
 use proto::{Limits, Progress, RequestParser};
 
-use super::entry_words::{OWN_COMMAND, write_entry};
+use super::entry_commands::{OWN_COMMAND, write_entry};
 use super::grant::GrantGuard;
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream};
 use super::{MoveJob, MoveState, SnapshotTurn};

@@ -6,7 +6,7 @@
 
 mod begin;
 mod data_epoch;
-mod entry_words;
+mod entry_commands;
 mod export;
 mod export_queue;
 mod figures;

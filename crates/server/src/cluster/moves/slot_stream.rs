@@ -16,7 +16,7 @@ use persist::entry_notes::EntryNote;
 use proto::framing::encode_select;
 use proto::{Args, Limits, Progress, RequestParser};
 
-use super::entry_words::{write_set, write_sticks};
+use super::entry_commands::{write_set, write_sticks};
 
 /// The stream, shared by the journal, the walk and the thread that sends.
 pub(super) struct SlotStream {

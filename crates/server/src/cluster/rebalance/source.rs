@@ -15,7 +15,7 @@ use crate::cluster::{
 };
 
 /// What a source tells of a move.
-pub(super) struct ToldMove {
+pub(super) struct ReportedMove {
     pub(super) state: StepState,
     pub(super) message: String,
     name: String,
@@ -53,7 +53,7 @@ impl Sources {
     }
 
     /// What the source tells of a move; nothing where it knows none.
-    pub(super) fn look(&mut self, planned: &PlannedMove) -> Result<Option<ToldMove>, String> {
+    pub(super) fn look(&mut self, planned: &PlannedMove) -> Result<Option<ReportedMove>, String> {
         if self.me != Some(planned.source) {
             let jobs = self.ask(planned.source, &[b"CLUSTER", b"GETSLOTMIGRATIONS"])?;
             let Value::Array(jobs) = jobs else { return Ok(None) };
@@ -73,7 +73,7 @@ impl Sources {
                 MoveState::Cancelled => StepState::Cancelled,
                 _ => StepState::Running,
             };
-            ToldMove { state, message, name: job.name.clone() }
+            ReportedMove { state, message, name: job.name.clone() }
         }))
     }
 
@@ -132,12 +132,16 @@ fn state(job: &Value) -> StepState {
 }
 
 /// What is told of a move, if it is this one.
-fn told(job: &Value, planned: &PlannedMove) -> Option<ToldMove> {
+fn told(job: &Value, planned: &PlannedMove) -> Option<ReportedMove> {
     let is_it = text(job, "operation") == b"EXPORT"
         && text(job, "target_node") == planned.target.as_str().as_bytes()
         && slots(text(job, "slot_ranges")) == planned.slots;
     let string = |name| String::from_utf8_lossy(text(job, name)).into_owned();
-    is_it.then(|| ToldMove { state: state(job), message: string("message"), name: string("name") })
+    is_it.then(|| ReportedMove {
+        state: state(job),
+        message: string("message"),
+        name: string("name"),
+    })
 }
 
 /// The slots of ranges with blanks between them.

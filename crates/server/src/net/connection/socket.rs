@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Connection;
-use crate::net::polled::{Socket, poll_io};
+use crate::net::socket_io::{Socket, poll_io};
 use crate::net::tls::{RawTlsStream, TlsStream};
 
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.

@@ -15,7 +15,7 @@ use tls::sessions::{OVERHEAD_MAX, RECORD_MAX, SEALED_RECORD_MAX};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::net::polled::{Socket, poll_io};
+use crate::net::socket_io::{Socket, poll_io};
 
 /// One read brings no more than this: to decrypt many small records takes a worker's time.
 const READ_MAX: usize = 32 << 10;
