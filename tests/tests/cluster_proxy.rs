@@ -311,9 +311,8 @@ fn rights_are_not_exceeded_elsewhere(nodes: &[Server; 3]) {
     let (k, secret) = (key(1, "list"), key(1, "secret"));
     ask_by(&mut own, &format!("SET {secret} hidden"));
     ask_by(&mut own, &format!("RPUSH {k} 1"));
-    let rules = format!(
-        "ACL SETUSER v on nopass ~{k} +get +set +del +eval +fcall +multi +exec +sort +auth +rpush +lrange"
-    );
+    let commands = "+get +set +del +eval +fcall +multi +exec +sort +auth +rpush +lrange";
+    let rules = format!("ACL SETUSER v on nopass ~{k} {commands}");
     ask_by(&mut own, &rules);
     let mut client = nodes[0].client();
     assert_eq!(ask_by(&mut client, "AUTH v x"), "OK");

@@ -1,6 +1,6 @@
 //! `asan`, `tsan` and `miri`: the tests of the crates with `unsafe`, run where a wrong access is
-//! caught. They want the nightly compiler (`rustup toolchain install nightly`, and but for `asan`
-//! `rustup component add miri rust-src --toolchain nightly`).
+//! caught. All three want the nightly compiler (`rustup toolchain install nightly`, and but for
+//! `asan` `rustup component add miri rust-src --toolchain nightly`).
 //!
 //! `asan server` and `tsan server` have the server itself built so and run black-box tests on it:
 //! what fails there is a finding of the sanitizer, as tests may fail for other reasons (a server

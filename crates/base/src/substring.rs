@@ -81,7 +81,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_needle_is_found_where_a_window_equals_it(needle in vec(0..2_u8, 1..6), text in vec(0..2_u8, 0..40)) {
+        fn a_needle_is_found_where_a_window_equals_it(
+            needle in vec(0..2_u8, 1..6), text in vec(0..2_u8, 0..40)
+        ) {
             let expected = text.windows(needle.len()).any(|window| window == needle);
             prop_assert_eq!(Needle::new(&needle, false).is_in(&text), expected);
         }

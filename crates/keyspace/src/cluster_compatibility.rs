@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use base::Random;
 
+use crate::{Keyspace, Tx};
+
 /// The count, and how many requests are checked.
 #[derive(Default)]
 pub struct ClusterCompatibility {
@@ -60,6 +62,25 @@ impl ClusterCompatibility {
     /// Begins the count anew.
     pub fn reset(&self) {
         self.incompatible.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Keyspace {
+    /// What is asked for that a cluster would refuse.
+    #[inline]
+    #[must_use]
+    pub fn compatibility(&self) -> &ClusterCompatibility {
+        &self.compatibility
+    }
+}
+
+impl Tx {
+    /// Counts what a cluster would refuse, of what clients ask for.
+    #[inline]
+    pub fn note_incompatible(&self) {
+        if self.keyspace().compatibility().is_on() && !self.replays() {
+            self.keyspace().compatibility().note();
+        }
     }
 }
 

@@ -39,7 +39,7 @@ const PARTITION_BITS: u32 = if cfg!(feature = "shuttle") { 2 } else { 14 };
 const LOTS: usize = if cfg!(feature = "shuttle") { 2 } else { 64 };
 
 /// A deadline bound that no clock reaches: nothing in the partition expires.
-const NEVER: UnixMillis = UnixMillis::MAX;
+pub(crate) const NEVER: UnixMillis = UnixMillis::MAX;
 
 /// Where a key belongs: its place in the partition's hash space, and in the low bits, which mean
 /// nothing there, the partition. As one word it is copied whole.
@@ -85,7 +85,7 @@ pub type EventMask = u32;
 pub struct Keyspace {
     partitions: Box<[Partition]>,
     /// For each partition a lower bound of its next expiry, all side by side for a quick sweep.
-    deadlines: Box<[AtomicI64]>,
+    pub(crate) deadlines: Box<[AtomicI64]>,
     lot: ParkingLot,
     world: World,
     hasher: KeyHasher,
@@ -104,7 +104,7 @@ pub struct Keyspace {
     pub(crate) importing: crate::ImportingPartitions,
     pub(crate) served_slots: crate::SlotFlags,
     pub(crate) open_slots: crate::SlotFlags,
-    compatibility: crate::ClusterCompatibility,
+    pub(crate) compatibility: crate::ClusterCompatibility,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
     blocking_key_count: AtomicU32,
@@ -326,13 +326,6 @@ impl Keyspace {
         &self.clock
     }
 
-    /// What is asked for that a cluster would refuse.
-    #[inline]
-    #[must_use]
-    pub fn compatibility(&self) -> &crate::ClusterCompatibility {
-        &self.compatibility
-    }
-
     /// The logical databases.
     #[inline]
     pub(crate) fn databases(&self) -> &Databases {
@@ -476,13 +469,6 @@ impl Keyspace {
         let due = move |bound: &AtomicI64| bound.load(Ordering::Relaxed) <= now;
         let indices = self.deadlines.iter().enumerate();
         indices.filter(move |(_, bound)| due(bound)).map(|(index, _)| index as PartitionIndex)
-    }
-
-    /// The next time anything can expire, as far as the bounds tell.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<UnixMillis> {
-        let bounds = self.deadlines.iter().map(|bound| bound.load(Ordering::Relaxed));
-        bounds.min().filter(|&bound| bound != NEVER)
     }
 
     /// How often a database was emptied, or changed its place with another.

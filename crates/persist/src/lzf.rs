@@ -461,7 +461,9 @@ mod tests {
         }
 
         #[test]
-        fn the_output_of_any_compressed_bytes_is_bounded(packed in any::<Vec<u8>>(), length in 0..2000_usize) {
+        fn the_output_of_any_compressed_bytes_is_bounded(
+            packed in any::<Vec<u8>>(), length in 0..2000_usize
+        ) {
             if let Some(bytes) = decompress(&packed, length) {
                 prop_assert_eq!(bytes.len(), length);
                 prop_assert!(bytes.len() <= packed.len() * 88);

@@ -115,7 +115,7 @@ impl Coordinator {
             let watch = self.watches.entry(*id).or_insert_with(|| Watch::new(now, shard));
             if watch.version != shard.version {
                 let (latest, attempts) = (watch.latest.max(shard.term), watch.attempts);
-                // Members that a new primary has not reached yet would promise the next term at once.
+                // Members that a new primary has not reached yet would promise the next term.
                 let well_at = now + settings.lease;
                 *watch = Watch { latest, attempts, well_at, ..Watch::new(now, shard) };
             }

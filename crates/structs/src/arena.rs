@@ -192,6 +192,8 @@ pub fn statistics() -> ArenaStatistics {
         sum.allocated += slabs.used + slabs.slack;
         large = large.wrapping_add(shard.large.load(Ordering::Relaxed));
     }
+    // Shards are read one after another: what went from one to another meanwhile may be missing.
+    let large = usize::try_from(large.cast_signed()).unwrap_or(0);
     ArenaStatistics { allocated: sum.allocated + large, used: sum.used + large }
 }
 

@@ -76,8 +76,8 @@ impl Cluster {
         self.actions.push(Action::Send { link, bytes });
     }
 
-    /// Says by a link that slots are granted, which the header that follows does not claim: they are
-    /// not given up. Other servers pass over such a word, as its epoch is known to them.
+    /// Says by a link that slots are granted, which the header that follows does not claim: they
+    /// are not given up. Other servers pass over such a word, as its epoch is known to them.
     fn tell_granted(&mut self, link: LinkId) {
         let slots = self.handovers.granted_slots();
         if !slots.is_empty() {

@@ -1,8 +1,8 @@
 //! Records on their way from `commit` to the writer of the append-only file.
 //!
 //! Invariants: what is put in comes out in that order, orders between the records where they were
-//! given; the queue always accepts, and begins backpressure when it holds more than `ROOM`; the writer
-//! has nothing to wait for where no record waits for `rest`.
+//! given; the queue always accepts, and begins backpressure when it holds more than `ROOM`; the
+//! writer has nothing to wait for where no record waits for `rest`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;

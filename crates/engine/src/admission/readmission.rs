@@ -18,8 +18,9 @@ use crate::session::{AclSubject, Request, Session};
 use crate::shared::Shared;
 use crate::table::flag_set::FlagSet;
 
-/// So often a request that a gate holds gives its thread back, and begins anew at its session. It
-/// needs the same locks again then, and would have to meet an open gate by chance each time.
+/// So often a request that a gate holds gives its thread back, and begins anew at its session. The
+/// same locks are needed again then, and the request would have to meet an open gate by chance each
+/// time.
 const PUT_OFFS_MAX: u8 = 2;
 
 /// By what a request was let pass before it left its worker.
@@ -45,10 +46,10 @@ impl Passage {
 /// ran since. What rights, a pause, a limit and a failed disk promise holds for whatever takes its
 /// locks behind them.
 ///
-/// Of the list in `gates` these are left out: what cannot have changed while its session waits for it
-/// (the number of its arguments, its client's state), the patience of others with a script, which
-/// it had for as long as its own lasts, and the rates of quotas, which were asked for and charged
-/// when it came. The gate that waits for memory is open for it: what it holds itself may be what is
+/// Of the list in `gates` these are left out: what cannot have changed while its session waits for
+/// it (the number of its arguments, its client's state), the patience of others with a script,
+/// which it had for as long as its own lasts, and the rates of quotas, which were asked for and
+/// charged when it came. The gate that waits for memory is open for it: what it holds itself may be what is
 /// to be freed.
 pub struct Readmission<'a> {
     pub(crate) server: &'static Shared,

@@ -7,9 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
 use base::time::Clock;
-use keyspace::{
-    Acquisition, FeatureLevel, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions,
-};
+use keyspace::{Acquisition, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions};
 use proto::OwnedArgs;
 
 use super::journal_copy::JournalCopy;
@@ -349,10 +347,6 @@ fn a_follower_has_no_records_of_its_own() {
     journal.set_follows(true);
     // Each was decided before, and comes behind.
     assert_eq!(journal.append(b"a ping"), before);
-    assert_eq!(
-        journal.append_in(&RecordBatch::default(), b"a write", FeatureLevel::Nothing),
-        before
-    );
     journal.forward(&[b"PUBLISH", b"channel", b"message"]);
     assert_eq!(journal.end(), before);
     let streamed = journal.append_stream(b"stream", 0);

@@ -34,9 +34,9 @@ use crate::world::WorldTicket;
 /// Rounds after which a transaction keeps what it has and queues for the rest.
 const PATIENCE: u8 = if cfg!(feature = "shuttle") { 1 } else { 3 };
 
-/// Microseconds after it has queued first before which it does not. A lock that is handed over stands
-/// still until its new owner's thread has come for it: to do that at each command would cost a key
-/// that all want most of its time (`docs/decisions/lock-holds.md`).
+/// Microseconds after it has queued first before which it does not. A lock that is handed over
+/// stands still until its new owner's thread has come for it: to do that at each command would cost
+/// a key that all want most of its time (`docs/decisions/lock-holds.md`).
 const PATIENCE_US: i64 = if cfg!(feature = "shuttle") { 0 } else { 1000 };
 
 /// No time of the monotonic clock.
@@ -58,8 +58,8 @@ pub struct Acquisition {
     wanted: LockScope,
     held: usize,
     times_queued: u8,
-    /// When the acquisition was beaten first, on the monotonic clock in microseconds, if `times_queued`
-    /// is not 0.
+    /// When the acquisition was beaten first, on the monotonic clock in microseconds, if
+    /// `times_queued` is not 0.
     beaten_since: i64,
     ticket: Option<Ticket>,
     world: Option<WorldTicket>,

@@ -355,14 +355,6 @@ impl Tx {
         self.keyspace
     }
 
-    /// Counts what a cluster would refuse, of what clients ask for.
-    #[inline]
-    pub fn note_incompatible(&self) {
-        if self.keyspace.compatibility().is_on() && !self.replays() {
-            self.keyspace.compatibility().note();
-        }
-    }
-
     /// What the transaction does from here on is its own, and recorded where anybody reads that.
     pub fn record_from_now(&mut self) {
         self.options.unrecorded = false;

@@ -3,11 +3,13 @@
 //! Invariant: a sweep holds one partition at a time and a bounded while; what it removes goes out
 //! as effects like any other change.
 
+use std::sync::atomic::Ordering;
+
 use base::time::UnixMillis;
 
 use super::Tx;
 use crate::entry::{EntryRef, EntryTable};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, NEVER};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 use crate::patience::{Patience, WaitReason};
@@ -30,6 +32,13 @@ pub struct Swept {
 const MEMBERS_PER_TURN: usize = 256;
 
 impl Keyspace {
+    /// The next time anything can expire, as far as the bounds tell.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<UnixMillis> {
+        let bounds = self.deadlines.iter().map(|bound| bound.load(Ordering::Relaxed));
+        bounds.min().filter(|&bound| bound != NEVER)
+    }
+
     /// Takes one partition's lock if it comes free within a few microseconds.
     #[must_use]
     pub fn try_acquire(&'static self, partition: PartitionIndex) -> Option<Acquisition> {

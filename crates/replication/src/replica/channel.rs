@@ -67,6 +67,11 @@ pub struct HeldBytes {
 }
 
 impl DualChannel {
+    /// Whether the main channel is not asked for the stream yet.
+    pub(super) fn is_held(&self) -> bool {
+        self.main == MainChannelState::Held
+    }
+
     pub(super) fn new(dialect: ChannelDialect) -> Self {
         let main = match dialect {
             ChannelDialect::Redis { .. } => MainChannelState::Held,

@@ -8,7 +8,7 @@
 use proto::args::encode_command;
 
 use super::action::{LoadMode, LoadOrder, Outbox, PrimaryChannel, ReplicaAction};
-use super::channel::{ChannelDialect, ChannelHandshake, DualChannel, HeldBytes, MainChannelState};
+use super::channel::{ChannelDialect, ChannelHandshake, DualChannel, HeldBytes};
 use super::handover::Handover;
 use super::handshake::Handshake;
 use super::phase::{ConnectCause, Phase, Streaming};
@@ -297,8 +297,7 @@ impl ReplicaLink {
         if let LoadOutcome::Loaded { database } = outcome
             && is_whole
             && !is_lost
-            && let Some(beside) =
-                self.beside.as_mut().filter(|it| it.main != MainChannelState::Held)
+            && let Some(beside) = self.beside.as_mut().filter(|it| !it.is_held())
         {
             beside.loaded = Some(database);
             return true;
@@ -401,7 +400,7 @@ impl ReplicaLink {
                 self.acknowledge(self.applied, now_ms);
             }
             // A primary that is not asked for the stream yet takes no sign of life.
-            _ if self.beside.as_ref().is_some_and(|it| it.main != MainChannelState::Held) => {}
+            _ if self.beside.as_ref().is_some_and(|it| !it.is_held()) => {}
             Phase::Receiving { order: LoadOrder { mode: LoadMode::Disk, .. }, .. } => {}
             Phase::Receiving { .. } | Phase::Loading { is_lost: false, .. } => {
                 self.clocks.said_ms = now_ms;

@@ -251,9 +251,8 @@ fn a_reset_forgets_what_was_granted() {
     assert_eq!(*world.cluster(0).my_slots(), slots);
 }
 
-/// A target that is far ahead of what the source knew does not claim beyond what was promised.
-/// Two sources reserve epochs apart, and the target's own epoch is above those of one of them when it
-/// claims of the other: that source takes nothing back below what it has seen, once it says so.
+/// Two sources reserve epochs apart, and the target's own epoch is above those of one of them when
+/// it claims of the other: that source takes nothing back below what it has seen, once it says so.
 #[test]
 fn claims_of_two_sources_come_in_any_order() {
     for seed in 0..24 {

@@ -100,7 +100,7 @@ enum Wake {
     Unblock(bool),
     /// Its session is over.
     Gone,
-    /// It is time to ask its node.
+    /// The node is to be asked again.
     Look,
 }
 
