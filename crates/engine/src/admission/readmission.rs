@@ -49,8 +49,8 @@ impl Passage {
 /// Of the list in `gates` these are left out: what cannot have changed while its session waits for
 /// it (the number of its arguments, its client's state), the patience of others with a script,
 /// which it had for as long as its own lasts, and the rates of quotas, which were asked for and
-/// charged when it came. The gate that waits for memory is open for it: what it holds itself may be what is
-/// to be freed.
+/// charged when it came. The gate that waits for memory is open for it: what it holds itself may be
+/// what is to be freed.
 pub struct Readmission<'a> {
     pub(crate) server: &'static Shared,
     /// Whose it is.

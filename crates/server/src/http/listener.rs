@@ -161,7 +161,7 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
     if takes_guests {
         // The thread ends with the process only.
         server.set_http_handover(move |stream, input| {
-            _ = sender.send(HandedOverConnection { stream, input })
+            _ = sender.send(HandedOverConnection { stream, input });
         });
     }
     let run = move || {
