@@ -79,6 +79,23 @@ fn repeat(client: &mut Client, times: usize, words: &[&str]) {
     client.pipeline(&vec![words.to_vec(); times]);
 }
 
+/// Every figure by which keys are ordered may be asked for in both protocols.
+#[test]
+fn each_order_of_keys_has_a_reply_in_both_protocols() {
+    let server = Server::start(&[]);
+    for mut client in [server.client(), server.client3()] {
+        client.call(&["SET", "key", "value"]);
+        let orders =
+            [("HOT", &["REQUESTS", "BYTES", "TIME"][..]), ("BIG", &["MEMORY", "ELEMENTS"])];
+        for (kind, figures) in orders {
+            for figure in figures {
+                let reply = client.call(&["KEYSTATS", kind, "BY", figure, "COUNT", "10"]);
+                assert!(matches!(reply, Value::Array(_) | Value::Map(_)), "{figure}: {reply:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn words_are_refused() {
     check(&mut Server::start(&[]).client(), REFUSED);
