@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
 use base::time::Clock;
-use keyspace::{Acquisition, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions};
+use keyspace::{
+    Acquisition, FeatureLevel, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions,
+};
 use proto::OwnedArgs;
 
 use super::journal_copy::JournalCopy;
@@ -336,6 +338,16 @@ fn a_failure_counts_while_replies_rely_on_the_reader() {
     journal.fail(replica, "gone".to_owned(), || ());
     journal.detach(replica);
     assert!(!journal.has_failed() && journal.is_durable(lsn));
+}
+
+/// A replica that nobody may write to has nothing to append: whatever does so changed its data.
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "a read-only replica writes nothing by itself")]
+fn a_write_of_a_read_only_replica_is_a_fault() {
+    let journal = journal_on(Clock::system());
+    journal.set_follows(true);
+    journal.append_in(&RecordBatch::default(), b"a write", FeatureLevel::Nothing);
 }
 
 #[test]
