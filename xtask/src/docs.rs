@@ -7,9 +7,6 @@ use std::process::Command;
 use crate::results::Results;
 use crate::{book, environment, hostile, shell, suite, tidy};
 
-/// The page of hostile inputs, which needs no server.
-const HOSTILE: &str = "docs/proof/hostile.md";
-
 /// The pages that the harness prints, each with the words that it is asked with.
 const PAGES: [(&str, &[&str]); 15] = [
     ("COMPATIBILITY.md", &[]),
@@ -42,8 +39,9 @@ pub(crate) fn run(mode: Mode) -> Result<(), String> {
         settle(name, page, mode)?;
     }
     let environment = environment::prepare()?;
-    let page = hostile::page(&tidy::sources()?.0, &Results::read(&environment));
-    settle(HOSTILE, &page, mode)?;
+    let results = Results::read(&environment);
+    let page = hostile::page(&tidy::sources()?.0, &|test| results.passed(test));
+    settle(hostile::PAGE, &page, mode)?;
     suite::build_server()?;
     suite::build_tests()?;
     let printed = |words: &[&str]| {

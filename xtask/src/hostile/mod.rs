@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::Visit;
 
-use crate::results::Results;
+use crate::shell;
 use crate::tidy::source::Source;
 use rows::{ROWS, Row};
 
@@ -32,12 +32,24 @@ struct Test {
     path: String,
 }
 
+/// Where the page lies.
+pub(crate) const PAGE: &str = "docs/proof/hostile.md";
+
+/// What a test came to, by its path: whether it passed, if it was run.
+type CameTo<'a> = &'a dyn Fn(&str) -> Option<bool>;
+
 /// The tests of each row that is named by any.
 type Marks = BTreeMap<u16, Vec<Test>>;
 
-/// Rows with neither test nor reason or with both, and rows that do not exist.
+/// Rows with neither test nor reason or with both, rows that do not exist, and a page that is not
+/// that of a full run in which each test passed.
 pub(crate) fn check(sources: &[Source]) -> Vec<String> {
-    judge(ROWS, &marks(sources))
+    let mut problems = judge(ROWS, &marks(sources));
+    let kept = std::fs::read_to_string(shell::root().join(PAGE)).unwrap_or_default();
+    if kept != page(sources, &|_| Some(true)) {
+        problems.push(format!("{PAGE}: not the page of a run in which all tests of rows passed"));
+    }
+    problems
 }
 
 fn judge(rows: &[Row], marks: &Marks) -> Vec<String> {
@@ -59,14 +71,14 @@ fn judge(rows: &[Row], marks: &Marks) -> Vec<String> {
     problems.into_iter().map(|problem| format!("hostile: {problem}")).collect()
 }
 
-/// The page.
-pub(crate) fn page(sources: &[Source], results: &Results) -> String {
+/// The page by what the tests came to.
+pub(crate) fn page(sources: &[Source], came_to: CameTo<'_>) -> String {
     let marks = marks(sources);
-    let lines = ROWS.iter().map(|row| line(row, marks.get(&row.number), results));
+    let lines = ROWS.iter().map(|row| line(row, marks.get(&row.number), came_to));
     HEAD.to_owned() + &lines.collect::<String>()
 }
 
-fn line(row: &Row, tests: Option<&Vec<Test>>, results: &Results) -> String {
+fn line(row: &Row, tests: Option<&Vec<Test>>, came_to: CameTo<'_>) -> String {
     let tests = tests.map(Vec::as_slice).unwrap_or_default();
     let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for test in tests {
@@ -74,11 +86,11 @@ fn line(row: &Row, tests: Option<&Vec<Test>>, results: &Results) -> String {
     }
     let files = files.into_iter().map(|(file, names)| format!("{file}: {}", names.join(", ")));
     let files: Vec<String> = files.collect();
-    let came_to = |wanted: Option<bool>| -> Vec<String> {
-        let those = tests.iter().filter(|test| results.passed(&test.path) == wanted);
+    let those_of = |outcome: Option<bool>| -> Vec<String> {
+        let those = tests.iter().filter(|test| came_to(&test.path) == outcome);
         those.map(|test| format!("`{}`", test.name)).collect()
     };
-    let (failed, absent) = (came_to(Some(false)), came_to(None));
+    let (failed, absent) = (those_of(Some(false)), those_of(None));
     let result = match row.waits {
         Some(reason) => format!("waits: {reason}"),
         None if !failed.is_empty() => format!("failed: {}", failed.join(", ")),
@@ -216,7 +228,7 @@ mod tests {
         let marks = marks(&source("#[test]\nfn h02_f() {}\n#[test]\nfn h02_g() {}"));
         let mut results = Results::default();
         let result = |results: &Results| {
-            let line = line(&ROW, marks.get(&2), results);
+            let line = line(&ROW, marks.get(&2), &|test| results.passed(test));
             let columns: Vec<&str> = line.trim().trim_matches('|').split(" | ").collect();
             columns.last().map(|column| column.trim().to_owned()).unwrap_or_default()
         };
