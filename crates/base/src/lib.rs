@@ -23,7 +23,7 @@ pub mod random;
 pub mod regex;
 pub mod scheduler;
 pub mod shared_bytes;
-pub mod steps;
+pub mod step_count;
 pub mod substring;
 pub mod suggestion;
 pub mod time;

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use cluster::{Event, Limits, LinkId, PacketReader, ReceivedPacket};
 use config::LogLevel;
 use config::settings::{CLUSTER_LINK_SENDBUF_LIMIT, PROTO_MAX_BULK_LEN, TLS_CLUSTER};
@@ -110,7 +110,7 @@ impl BusLink {
             let (input, output) = match timeout(CONNECT_PATIENCE, connect(server, to)).await {
                 Ok(Ok(halves)) => halves,
                 Ok(Err(error)) => {
-                    note_failure(server, to, &plain(&error));
+                    note_failure(server, to, &strerror(&error));
                     return send_event(&news, Event::Closed { link }).await;
                 }
                 Err(_) => return send_event(&news, Event::Closed { link }).await,

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::time::Clock;
 use cluster::NodeId;
 use config::settings::{TLS_CLUSTER, TLS_REPLICATION};
@@ -46,7 +46,7 @@ impl PeerSocket {
                 false => Ok(Self::Plain(socket)),
             }
         };
-        connect().map_err(|error: io::Error| plain(&error))
+        connect().map_err(|error: io::Error| strerror(&error))
     }
 
     /// What limits of time are set at.

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::LogLevel;
 use config::settings::TLS_REPLICATION;
 use durability::apply::{ApplyReport, StreamApplier};
@@ -301,7 +301,7 @@ impl LinksThread {
                 self.ask_link(|link| link.connected(wire, now));
                 self.serve_link(wire, number, client, stream).await;
             }
-            Err(error) => self.ask_link(|link| link.connect_failed(wire, &plain(&error), now)),
+            Err(error) => self.ask_link(|link| link.connect_failed(wire, &strerror(&error), now)),
         }
     }
 
@@ -505,7 +505,7 @@ impl LinksThread {
                 Ok(begun) => *applier = Some((number, Arc::new(begun))),
                 Err(error) => {
                     drop(applier);
-                    let (why, now) = (plain(&error), now_ms(server));
+                    let (why, now) = (strerror(&error), now_ms(server));
                     return self
                         .with_replication_state(|core, _| core.link.apply_failed(&why, now));
                 }
@@ -537,7 +537,7 @@ impl LinksThread {
         match SnapshotReceiver::begin(server, mode, length, report) {
             Ok(receiver) => *link.receiver.borrow_mut() = Some((number, receiver)),
             Err(error) => {
-                let why = plain(&error);
+                let why = strerror(&error);
                 server.log.write(
                     LogLevel::Warning,
                     format_args!("Can't take the data of the master in: {why}"),

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{
     BIND, LISTEN_ON_ANY_PORT, MAXCLIENTS, MAXCLIENTS_RESERVED, MEMCACHED_DATABASE,
     MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG,
@@ -239,7 +239,7 @@ fn bind_all(
         Ok(BoundSocket { address, kind, listener: TcpListener::from_std(socket)? })
     };
     let bound: io::Result<_> = bind_sockets(server, wanted)?.into_iter().map(listening).collect();
-    bound.map_err(|error| (plain(&error), false))
+    bound.map_err(|error| (strerror(&error), false))
 }
 
 /// Binds the sockets of a port that another thread serves.
@@ -273,7 +273,7 @@ fn bind_sockets(
             Err(error) => {
                 let line = format!(
                     "Warning: Could not create server TCP listening socket {address}: bind: {}",
-                    plain(&error)
+                    strerror(&error)
                 );
                 return Err((line, error.kind() == io::ErrorKind::AddrInUse));
             }
@@ -320,7 +320,7 @@ fn open_unix(server: &'static Network, protocol: Protocol) -> Result<Option<RawF
     }
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
     let fail = |error: io::Error| {
-        format!("Failed opening Unix socket: bind: {}: {}", path.display(), plain(&error))
+        format!("Failed opening Unix socket: bind: {}: {}", path.display(), strerror(&error))
     };
     // A socket that a former process left behind.
     let _ = std::fs::remove_file(path);
@@ -376,7 +376,7 @@ async fn accept_unix(server: &'static Network, listener: UnixListener, protocol:
 async fn pause_after(server: &Network, error: &io::Error) {
     let kind = error.kind();
     if kind != io::ErrorKind::ConnectionAborted && kind != io::ErrorKind::Interrupted {
-        log_warning!(server.log, "Accepting client connection: {}", plain(error));
+        log_warning!(server.log, "Accepting client connection: {}", strerror(error));
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }

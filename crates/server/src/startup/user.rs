@@ -6,7 +6,7 @@
 
 use std::{env, fs};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use config::settings::{
     HTTP_PORT, HTTP_TLS_PORT, MEMCACHED_PORT, MEMCACHED_UDP_PORT, PORT, RUN_AS_USER, TLS_PORT,
@@ -83,7 +83,7 @@ fn become_user(name: &[u8], kept: CapabilitySet) -> Result<(), String> {
         .and_then(|()| set_thread_uid(Uid::from_raw(user)))
         .and_then(|()| if user == ROOT { Ok(()) } else { set_capabilities(None, sets) })
         .map_err(|why| {
-            let why = plain(&why.into());
+            let why = strerror(&why.into());
             format!("Can't take on the rights of {}: {why}", String::from_utf8_lossy(name))
         })?;
     // What the kernel tells of the process itself would be root's, and a crash report needs it.

@@ -52,7 +52,7 @@ pub(crate) const HOT: ControlCommand = Command {
         summary: "Returns the keys that are used most, estimated from a sample of the requests.",
         complexity: "O(W) where W is the number of workers.",
         arity: at_least(2),
-        flags: BASE.flags.and(Flags::REPEATABLE),
+        flags: BASE.flags.and(Flags::IDEMPOTENT),
         ..BASE
     },
     subcommands: &[],
