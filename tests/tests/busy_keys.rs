@@ -35,6 +35,43 @@ fn hold(server: &Server) -> (Client, Client) {
     (holder, other)
 }
 
+/// Looks at keys that a clock begins, or a monitoring job, wait for a held key no longer than the
+/// threshold, one at a time: as many as there are threads would keep all others from theirs.
+#[test]
+fn looks_at_keys_keep_no_thread_from_the_operator() {
+    let server = start(&["--save", "", "--key-prefixes-interval", "1", "--big-keys", "yes"]);
+    let mut client = server.client();
+    let elements = "element ".repeat(1000);
+    for _ in 0..20 {
+        ask(&mut client, &format!("RPUSH {HELD} {}", elements.trim()));
+    }
+    let mut holder = server.client();
+    holder.send(&["EVAL", "while true do redis.call('LLEN', KEYS[1]) end", "1", HELD]);
+    eventually("the key is held", || ask(&mut client, &format!("LLEN {HELD}")) == BUSY);
+    // The clock comes by more often than there are threads.
+    std::thread::sleep(Duration::from_secs(10));
+    let jobs = ["BIG", "PREFIXES"].repeat(8);
+    let mut jobs: Vec<Client> = jobs
+        .iter()
+        .map(|what| {
+            let mut job = server.client();
+            job.send(&["KEYSTATS", what]);
+            job
+        })
+        .collect();
+    for request in [&["BGSAVE"][..], &["CLIENT", "PAUSE", "1", "WRITE"], &["SAVE"]] {
+        assert_eq!(reply_of(&mut client, request), BUSY, "{request:?}");
+    }
+    assert_eq!(reply_of(&mut client, &["CONFIG", "SET", "hz", "20"]), "OK");
+    for job in &mut jobs {
+        match job.arrival(PATIENCE) {
+            Ok(Arrival::Reply(reply)) => assert_eq!(render(&reply), BUSY),
+            other => panic!("no reply: {other:?}"),
+        }
+    }
+    kill(holder, &mut client);
+}
+
 #[track_caller]
 fn kill(mut holder: Client, other: &mut Client) {
     assert_eq!(ask(other, "SCRIPT KILL"), "OK");
@@ -82,6 +119,7 @@ fn a_client_that_meets_a_held_key_is_told_busy() {
         &["MEMORY", "USAGE", HELD],
         &["WATCH", HELD],
         &["DUMP", HELD],
+        &["KEYSTATS", "PREFIXES"],
         &["COPY", HELD, "copy"],
         &["PFCOUNT", HELD],
         &["BLPOP", HELD, "0"],
