@@ -2,10 +2,12 @@
 //! the threshold is over, all others go on, and time goes on for the script.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use tests::render::render;
-use tests::server::eventually;
+use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Oracle, Server};
 
 const BUSY: &str = "(error) BUSY Redis is busy running a long command.";
@@ -39,7 +41,10 @@ fn hold(server: &Server) -> (Client, Client) {
 /// threshold, one at a time: as many as there are threads would keep all others from theirs.
 #[test]
 fn looks_at_keys_keep_no_thread_from_the_operator() {
-    let server = start(&["--save", "", "--key-prefixes-interval", "1", "--big-keys", "yes"]);
+    let port = free_port().to_string();
+    let clocks = ["--key-prefixes-interval", "1", "--big-keys", "yes", "--memcached-port", &port];
+    let server = start(&[&["--save", ""], &clocks[..]].concat());
+    let mut memcached = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
     let mut client = server.client();
     let elements = "element ".repeat(1000);
     for _ in 0..20 {
@@ -49,7 +54,10 @@ fn looks_at_keys_keep_no_thread_from_the_operator() {
     holder.send(&["EVAL", "while true do redis.call('LLEN', KEYS[1]) end", "1", HELD]);
     eventually("the key is held", || ask(&mut client, &format!("LLEN {HELD}")) == BUSY);
     // The clock comes by more often than there are threads.
-    std::thread::sleep(Duration::from_secs(10));
+    for _ in 0..10 {
+        memcached.write_all(b"flush_all 1\r\n").unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+    }
     let jobs = ["BIG", "PREFIXES"].repeat(8);
     let mut jobs: Vec<Client> = jobs
         .iter()
@@ -70,6 +78,7 @@ fn looks_at_keys_keep_no_thread_from_the_operator() {
         }
     }
     kill(holder, &mut client);
+    eventually("what was due is done", || ask(&mut client, "DBSIZE") == "(integer) 0");
 }
 
 #[track_caller]
