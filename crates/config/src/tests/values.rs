@@ -292,6 +292,7 @@ fn typed_readings() {
     assert!(config.get(settings::PROTECTED_MODE));
 }
 
+/// H56.
 #[test]
 fn a_name_for_people_is_one_that_all_files_of_nodes_can_hold() {
     let config = Config::new();
