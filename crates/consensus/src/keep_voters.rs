@@ -18,8 +18,7 @@ pub(crate) const VOTERS_MAX: usize = 7;
 /// A member that lacks no more of the log than that has it as good as all.
 const LAG_MAX: u64 = 64;
 
-/// Looks after the voters for as long as the engine is there. Whoever changes members holds
-/// `changing`.
+/// Looks after the voters for as long as the engine is there. `changing` is held for each change.
 pub(crate) async fn keep_voters(
     raft: Raft<MapRaft>,
     changing: Arc<Mutex<()>>,

@@ -5,9 +5,9 @@
 //! `Consensus` is a node's part in that: proposals, reads, members. What carries messages is the
 //! caller's `Transport`; where files lie is a `persist::storage::Storage`.
 //!
-//! Invariants: what is acknowledged to the engine is on disk; a disk that fails ends the engine, and
-//! nothing is written any more; bytes of a peer or of a file never panic, and take memory only as
-//! they are there.
+//! Invariants: what is acknowledged to the engine is on disk; a disk that fails ends the engine,
+//! and nothing is written any more; bytes of a peer or of a file never panic, and take memory only
+//! as they are there.
 #![forbid(unsafe_code)]
 
 mod codec;

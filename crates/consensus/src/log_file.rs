@@ -8,8 +8,7 @@
 //! A power loss may leave anything in the place of what was not synced, even before bytes that are
 //! whole. So a frame that is not whole is the torn end of the file, which is cut, unless a mark
 //! behind it says that it was on disk: then the disk has lost what it had, and the node must not
-//! start, since it may have promised what it does not know of. (What it lost of the very end no mark
-//! can tell.)
+//! start, since it may have promised what it does not know of. (No mark can tell of the very end.)
 //!
 //! Invariant: after an error nothing is written any more, since nobody knows what is there.
 

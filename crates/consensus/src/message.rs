@@ -134,7 +134,7 @@ impl Request {
         fields.end().map(|()| request)
     }
 
-    /// Who must have sent the request, if that is sure.
+    /// The node that must have sent the request, if that is sure.
     pub(crate) fn sender(&self) -> Option<NodeId> {
         let vote = match self {
             Request::Append(request) => &request.vote,

@@ -42,7 +42,7 @@ pub struct Consensus {
     voters: JoinHandle<()>,
 }
 
-/// Who has the log.
+/// The nodes that have the log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Members {
     /// Those whose majority counts.
@@ -69,9 +69,9 @@ pub enum ProposalError {
 /// Why a request gets no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RequestError {
-    /// It is not understood.
+    /// The request is not understood.
     Wire(WireError),
-    /// It speaks for another node than the one that sent it.
+    /// The request speaks for another node than the one that sent it.
     Sender,
 }
 
@@ -174,7 +174,11 @@ impl Consensus {
 
     /// The map with all that was acknowledged before.
     pub async fn read_linearizable(&self) -> Result<AppliedMap, ProposalError> {
-        let entries = self.at_leader(None, LeadTask::Read).await?;
+        let entries = match self.at_leader(None, LeadTask::Read).await {
+            // A read that got no answer has done nothing.
+            Err(ProposalError::Unknown) => return Err(ProposalError::NoLeader),
+            result => result?,
+        };
         let mut applied = self.applied.clone();
         let reading = applied.wait_for(|applied| applied.entries >= entries);
         match timeout(self.settings.request_timeout, reading).await {
@@ -189,7 +193,7 @@ impl Consensus {
         self.applied.clone()
     }
 
-    /// Who has the log, as far as this node knows.
+    /// The nodes that have the log, as far as this node knows.
     pub fn members(&self) -> Members {
         let metrics = self.raft.metrics();
         let stored = metrics.borrow().membership_config.clone();
@@ -200,7 +204,7 @@ impl Consensus {
         }
     }
 
-    /// Who leads, as far as this node knows.
+    /// The leader, as far as this node knows.
     pub fn leader(&self) -> Option<NodeId> {
         self.raft.metrics().borrow().current_leader.map(|leader| leader.0)
     }
@@ -262,7 +266,7 @@ impl Consensus {
         }
     }
 
-    /// The same without an end while there is no leader; `is_begun` says whether one may have begun.
+    /// The same without an end while there is no leader; `is_begun`: whether one may have begun.
     async fn seek_leader(
         &self,
         through: Option<NodeId>,

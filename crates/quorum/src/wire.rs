@@ -1,4 +1,4 @@
-//! Bytes of files and of messages: numbers are big-endian, lengths are bounded, ids have forty bytes.
+//! Bytes of files and of messages: numbers are big-endian, lengths are bounded.
 //!
 //! Invariant: what is read takes memory only for bytes that are there, and each value has one form:
 //! what was read is written as the same bytes.
@@ -14,7 +14,7 @@ const ID_LEN: usize = 40;
 /// What is wrong with bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WireError {
-    /// They end before they should.
+    /// The bytes end before they should.
     Cut,
     /// Something follows the end.
     Surplus,
@@ -44,7 +44,7 @@ impl<'a> Fields<'a> {
         Fields(bytes)
     }
 
-    /// That was all.
+    /// Makes sure that nothing follows.
     pub fn end(&self) -> Result<(), WireError> {
         if self.0.is_empty() { Ok(()) } else { Err(WireError::Surplus) }
     }

@@ -1,7 +1,7 @@
 //! Histories: proposals and reads through partitions, losses, and crashes that forget.
 //!
-//! One seed makes one history, up to the moments at which openraft's own chance has elections begin.
-//! `CONSENSUS_HISTORIES` says how many are run, `CONSENSUS_SEED` from which seed on. All time is
+//! One seed makes one history, up to the moments at which openraft's own chance has elections
+//! begin. `CONSENSUS_HISTORIES` says how many are run, `CONSENSUS_SEED` from which seed on. All time is
 //! virtual.
 
 use std::sync::Arc;
@@ -83,7 +83,7 @@ async fn history(seed: u64) -> Tale {
     }
     for client in clients {
         client.abort();
-        // It is over, one way or the other.
+        // The client is at its end, one way or the other.
         drop(client.await);
     }
     world.heal(seed).await;

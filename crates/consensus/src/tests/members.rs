@@ -1,4 +1,4 @@
-//! Who votes, who follows, who comes late, and whose disk fails.
+//! Voters and learners, nodes that come late, and disks that fail.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -5,4 +5,5 @@ mod histories;
 mod hub;
 mod members;
 mod messages;
+mod store;
 mod world;

@@ -1,7 +1,7 @@
 //! The map, its entries and refusals as bytes: in the log, in snapshots, between nodes.
 //!
-//! Invariant: a map that is read is one that entries can make: whatever the bytes, no node is in two
-//! shards and no slot either.
+//! Invariant: a map that is read is one that entries can make: whatever the bytes, no node is in
+//! two shards and no slot either.
 
 use std::collections::{BTreeMap, BTreeSet};
 

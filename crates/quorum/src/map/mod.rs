@@ -6,6 +6,7 @@
 
 mod codec;
 mod entry;
+mod records;
 #[cfg(test)]
 mod tests;
 

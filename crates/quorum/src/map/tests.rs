@@ -80,7 +80,7 @@ pub(super) fn every_entry() -> Vec<MapEntry> {
         elect(shard, b'a', 5, u64::MAX),
         MapEntry::AssignSlots { shard, slots: SlotSet::full() },
         MapEntry::MoveSlots {
-            slots: (0..16_384).step_by(2).filter_map(Slot::new).collect(),
+            slots: (0..16_384).step_by(300).filter_map(Slot::new).collect(),
             from: shard,
             from_version: version,
             to: TWO(),
