@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::NodeId;
 use persist::storage::Disk;
@@ -80,6 +81,8 @@ async fn seven_vote_and_who_goes_is_replaced_while_entries_come() {
         members.voters.len() == VOTERS_MAX && members.learners.len() == 2
     };
     world.until("seven voters and two learners", is_full).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(is_full(&world), "more than seven never vote");
     let (hub, ledger) = (Arc::clone(&world.hub), Arc::clone(&world.ledger));
     let load = tokio::spawn(async move {
         loop {
