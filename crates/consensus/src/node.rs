@@ -49,6 +49,8 @@ pub struct Members {
     pub voters: BTreeSet<NodeId>,
     /// Those that only follow.
     pub learners: BTreeSet<NodeId>,
+    /// Whether voters change: majorities of those before and of those to come count.
+    pub is_changing: bool,
 }
 
 /// Why something was not done.
@@ -201,6 +203,7 @@ impl Consensus {
         Members {
             voters: membership.voter_ids().map(|peer| peer.0).collect(),
             learners: membership.learner_ids().map(|peer| peer.0).collect(),
+            is_changing: membership.get_joint_config().len() > 1,
         }
     }
 
@@ -340,7 +343,7 @@ impl Consensus {
             },
             LeadTask::AddMember(node) => {
                 let _turn = self.changing.lock().await;
-                let Members { voters, learners } = self.members();
+                let Members { voters, learners, .. } = self.members();
                 if voters.contains(&node) || learners.contains(&node) {
                     return Ok(self.applied.borrow().entries);
                 }
@@ -349,7 +352,7 @@ impl Consensus {
             }
             LeadTask::RemoveMember(node) => {
                 let _turn = self.changing.lock().await;
-                let Members { voters, learners } = self.members();
+                let Members { voters, learners, .. } = self.members();
                 let gone = BTreeSet::from([PeerId(node)]);
                 if learners.contains(&node) {
                     return self.change_members(ChangeMembers::RemoveNodes(gone)).await;

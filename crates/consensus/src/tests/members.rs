@@ -115,6 +115,42 @@ async fn seven_vote_and_who_goes_is_replaced_while_entries_come() {
     world.heal(4).await;
 }
 
+/// A leader dies between the two entries of a change, at one moment or another.
+#[tokio::test(start_paused = true)]
+async fn a_change_of_voters_that_a_dead_leader_began_is_brought_to_its_end() {
+    let mut begun = 0;
+    for round in 0..24 {
+        let mut world = World::founded(500 + round, 5, quick()).await;
+        let has_five = |world: &World| {
+            let members = world.node(0).members();
+            members.voters.len() == 5 && !members.is_changing
+        };
+        world.until("five voters", has_five).await;
+        let leader = world.node(0).leader().expect("a leader made them voters");
+        let index = world.machines.iter().position(|machine| machine.id == leader);
+        let index = index.expect("a machine has that name");
+        let gone = world.machines[(index + 1) % 5].id;
+        let node = world.node(index);
+        let removing = tokio::spawn(async move { node.remove_member(gone).await });
+        tokio::time::sleep(Duration::from_millis(round)).await;
+        world.kill(index);
+        removing.abort();
+        // The tasks of the dead one are at their end, too.
+        drop(removing.await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        begun += u64::from(world.hub.running().iter().any(|node| node.members().is_changing));
+        let is_over = |world: &World| {
+            let running = world.hub.running();
+            running.iter().filter(|node| node.id() != gone).all(|node| !node.members().is_changing)
+        };
+        world.until("a leader", |world| world.node((index + 2) % 5).leader().is_some()).await;
+        world.until("the change is over", is_over).await;
+        world.start(index).await.expect("a crash is survived");
+        world.until("the change is over there, too", is_over).await;
+    }
+    assert!(begun > 0, "no leader died in the middle of a change");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_last_voter_stays() {
     let world = World::founded(5, 1, quick()).await;
