@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use base::steps;
+use base::step_count;
 
 use super::group::{ConsumerGroup, Name};
 use super::id::EntryId;
@@ -97,7 +97,7 @@ impl Stream {
     /// Whether a group has read no entry that is there, so that all have acknowledged none.
     pub fn is_wholly_unread(&self) -> bool {
         self.groups.by_name.values().any(|group| {
-            steps::step();
+            step_count::step();
             group.last_id < self.first_id
         })
     }
@@ -120,8 +120,8 @@ impl Stream {
         (gone, self.log.remove_nodes(0..gone))
     }
 
-    /// Goes through the nodes entry by entry: through one where entries are deleted just so. How
-    /// many went, and before which ID it has looked.
+    /// Goes through the nodes entry by entry, up to the one in which the threshold lies: through
+    /// one where entries are deleted just so. How many went, and before which ID it has looked.
     fn trim_entries(
         &mut self,
         trim: &Trim,
@@ -146,7 +146,7 @@ impl Stream {
             let here = self.trim_node(trim, rank, len, by);
             deleted += here;
             rank += live - here;
-            if by_reference.is_none() {
+            if by_reference.is_none() || !goes {
                 break;
             }
         }

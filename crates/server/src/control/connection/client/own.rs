@@ -22,7 +22,7 @@ pub(super) const ID: ControlCommand = Command {
         summary: "Returns the unique client ID of the connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_ITSELF.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -41,7 +41,7 @@ pub(super) const GETNAME: ControlCommand = Command {
         summary: "Returns the name of the connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_ITSELF.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -187,7 +187,13 @@ fn set_reply_mode(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let mode = &mut context.session()?.reply_mode;
+    let (server, is_alone) = (context.server, context.unit.is_none());
+    let session = context.session()?;
+    if is(&args[2], "ON") && is_alone {
+        // What came while replies were off is passed on as that says.
+        session.pass_on(server, reply);
+    }
+    let mode = &mut session.reply_mode;
     if is(&args[2], "ON") {
         mode.switch_on();
         reply.ok();
