@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use persist::storage::{File, OpenMode, Storage, read_whole, write_all};
 
 /// A folder that is this node's alone.
@@ -57,7 +57,7 @@ impl Folder {
     /// An error with a file, by the file's name.
     pub(crate) fn naming(&self, name: &str, error: &io::Error) -> io::Error {
         let path = self.path.join(name);
-        io::Error::new(error.kind(), format!("{}: {}", path.display(), plain(error)))
+        io::Error::new(error.kind(), format!("{}: {}", path.display(), strerror(error)))
     }
 
     /// What a file holds is not what was written there.

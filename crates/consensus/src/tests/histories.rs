@@ -1,7 +1,7 @@
 //! Histories: proposals and reads through partitions, losses, and crashes that forget.
 //!
 //! One seed makes one history, up to the moments at which openraft's own chance has elections
-//! begin. `CONSENSUS_HISTORIES` says how many are run, `CONSENSUS_SEED` from which seed on. All time is
+//! begin. `CONSENSUS_HISTORIES` says how many are run, `CONSENSUS_SEED` from which seed on. Time is
 //! virtual.
 
 use std::sync::Arc;
