@@ -270,8 +270,8 @@ fn names_that_would_break_a_line_are_not_taken() {
 }
 
 proptest! {
-    /// H114: whatever a few bytes are changed to, the packet is read or passed over, and what is read is
-    /// written as something that is read as the same.
+    /// H114: whatever a few bytes are changed to, the packet is read or passed over, and what is
+    /// read is written as something that is read as the same.
     #[test]
     fn changed_packets_are_read_or_passed_over(seed: u64) {
         let mut random = Random::from_seed(seed);
