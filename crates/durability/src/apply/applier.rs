@@ -284,10 +284,10 @@ impl Applier {
             let (server, stream, from) = (self.server, &self.thread, self.appended);
             let is_appended = has_world || self.is_exact;
             let append = |taken: &[u8]| {
-                if is_appended {
+                is_appended.then(|| {
                     append(server, &self.source, piece, from..task.end, task.selects);
-                    server.journal.append_taken(taken);
-                }
+                    server.journal.append_taken(taken)
+                })
             };
             let unit = (task, &**piece.bytes);
             match Replayer::apply(server, stream, unit, grant, &mut self.out, append)? {
