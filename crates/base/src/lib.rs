@@ -6,6 +6,7 @@
 //! and the system for what `rustix` lacks.
 #![deny(unsafe_code)]
 
+pub mod account_lines;
 pub mod base64;
 pub mod cpu_time;
 pub mod crc;

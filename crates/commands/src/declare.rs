@@ -355,7 +355,7 @@ flags! {
     TOUCHES_ARBITRARY_KEYS = 21, "touches_arbitrary_keys";
     SENTINEL = 22, "sentinel";
     USES_FIELDSET = 23, "uses_fieldset";
-    /// It runs when it arrives, also within MULTI, which does not queue it.
+    /// The command runs when it arrives, also within MULTI, which does not queue it.
     IMMEDIATE = 24, "immediate";
     /// A subscriber may send it in RESP2.
     SUBSCRIBED = 25, "subscribed";
@@ -365,8 +365,8 @@ flags! {
     /// A data command that computes what it stores by `Tx::compute`, which takes no locks where it
     /// takes long.
     OPTIMISTIC = 27, "optimistic";
-    /// It waits for others, so it is refused where locks would be held meanwhile: within
-    /// transactions and scripts.
+    /// The command waits for others, so the gates refuse it where locks would be held
+    /// meanwhile: within transactions and scripts.
     UNITLESS = 28, "unitless";
     /// Not `READONLY`, as it reads no keys, and it changes nothing, or no more than where its own
     /// session looks.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::kind::{Kind, TEXT, Unit, integer, unsigned};
-use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, MISSING, Mutability, NOT_YET};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::settings::settings;
 use super::super::special;
 use super::super::value_types::BindAddress;
@@ -34,9 +34,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "bind-source-addr",
-        kind: TEXT,
-        doc: "The address that outgoing connections come from.",
-        ..NOT_YET
+        kind: special::IP,
+        doc: "The address that outgoing connections come from, where a socket can have it.",
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "protected-mode",
@@ -80,22 +80,22 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: TEXT,
         mutability: Mutability::Startup,
         doc: "The group that owns the Unix socket.",
-        ..MISSING
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "socket-mark-id",
         kind: unsigned(0, u32::MAX as i64),
         default: "0",
         mutability: Mutability::Startup,
-        doc: "The mark that the kernel puts on packets of our sockets.",
-        ..NOT_YET
+        doc: "The mark of the sockets that listen, for the kernel's routes and filters; 0 is none.",
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "mptcp",
         default: "no",
         mutability: Mutability::Startup,
         doc: "Listens with Multipath TCP.",
-        ..NOT_YET
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "max-new-connections-per-cycle",
@@ -151,11 +151,15 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
 settings! {
     AVAILABILITY_ZONE: Arc<[u8]> = "availability-zone";
     BIND: Vec<BindAddress> = "bind";
+    BIND_SOURCE_ADDR: Arc<[u8]> = "bind-source-addr";
     LISTEN_ON_ANY_PORT: bool = "listen-on-any-port";
+    MPTCP: bool = "mptcp";
     PORT: u16 = "port";
     PROTECTED_MODE: bool = "protected-mode";
+    SOCKET_MARK_ID: u32 = "socket-mark-id";
     TCP_BACKLOG: i32 = "tcp-backlog";
     TCP_KEEPALIVE: u32 = "tcp-keepalive";
     UNIXSOCKET: Arc<[u8]> = "unixsocket";
+    UNIXSOCKETGROUP: Arc<[u8]> = "unixsocketgroup";
     UNIXSOCKETPERM: u32 = "unixsocketperm";
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{DisklessLoad, PropagationErrorBehavior};
 use super::super::kind::{Kind, TEXT, Unit, integer, memory};
-use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability, NOT_YET};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -161,7 +161,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         mutability: Mutability::Startup,
         doc: "Connects to the primary with Multipath TCP.",
-        ..NOT_YET
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-compression",
@@ -249,6 +249,7 @@ settings! {
     REPL_DISKLESS_SYNC: bool = "repl-diskless-sync";
     REPL_DISKLESS_SYNC_DELAY: u32 = "repl-diskless-sync-delay";
     REPL_DISKLESS_SYNC_MAX_REPLICAS: usize = "repl-diskless-sync-max-replicas";
+    REPL_MPTCP: bool = "repl-mptcp";
     REPL_PING_REPLICA_PERIOD: u32 = "repl-ping-replica-period";
     REPL_RDB_CHANNEL: bool = "repl-rdb-channel";
     REPL_TIMEOUT: u32 = "repl-timeout";

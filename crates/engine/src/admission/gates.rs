@@ -138,8 +138,8 @@ fn pass_elsewhere(
     Err(GateError::Elsewhere(node))
 }
 
-/// The gates that are not about the words of a request: for what does this, and needs so many bytes.
-/// `declared` finds what a program says that it does. The order is that in which Redis asks.
+/// The gates that are not about the words of a request: for what does this and needs so many
+/// bytes. `declared` finds what a program says that it does. The order is that in which Redis asks.
 #[inline]
 fn pass_with_data(
     request: GateRequest<'_>,
@@ -371,8 +371,9 @@ fn verdict(passed: GateResult) -> GateVerdict {
 }
 
 /// Asks the gates for a request of another front, which a command stands for: `deny` says what
-/// keeps it from its user, `elsewhere` that another node has its keys, and `bytes_needed` what it brings.
-/// Those are left out that are about what its front cannot send: arguments, and words of a reply.
+/// keeps it from its user, `elsewhere` that another node has its keys, and `bytes_needed` what it
+/// brings. Those are left out that are about what its front cannot send: arguments, and words of a
+/// reply.
 #[inline]
 pub(crate) fn admit_foreign(
     lane: &Lane,

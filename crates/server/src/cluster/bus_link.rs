@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use super::driver::LinkEvent;
 use super::node::LinkFigures;
 use crate::net::network::Network;
+use crate::net::outgoing;
 use crate::net::tls::TlsStream;
 
 /// How long a link may take to be opened.
@@ -242,7 +243,7 @@ async fn send_event(news: &mpsc::Sender<LinkEvent>, event: Event) {
 
 /// Opens a connection, encrypted where `tls-cluster` says so.
 async fn connect(server: &Network, to: SocketAddr) -> io::Result<(LinkReader, LinkWriter)> {
-    let socket = TcpStream::connect(to).await?;
+    let socket = outgoing::connect(&server.config, to).await?;
     // What is sent is short and awaited; the kernel's default would do, only slower.
     let _ = socket.set_nodelay(true);
     if server.config.get(TLS_CLUSTER) {

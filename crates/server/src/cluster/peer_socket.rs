@@ -16,6 +16,7 @@ use tls::blocking::BlockingStream;
 
 use crate::cluster::start::ClusterContext;
 use crate::net::network::Network;
+use crate::net::outgoing;
 
 /// The connection.
 pub(super) enum PeerSocket {
@@ -39,7 +40,7 @@ impl PeerSocket {
         })?;
         let connect = || {
             let until_us = until_us(server.keyspace.clock(), patience);
-            let socket = TcpStream::connect_timeout(&address, patience)?;
+            let socket = outgoing::connect_within(&server.config, address, patience)?;
             socket.set_nodelay(true)?;
             match is_encrypted {
                 true => encrypt(server, socket, until_us).map(Self::Encrypted),

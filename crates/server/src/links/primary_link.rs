@@ -23,7 +23,6 @@ use replication::primary;
 use replication::replica::{
     LinkState, LoadMode, LoadOrder, LoadOutcome, PrimaryChannel, RdbFraming, ReplicaAction,
 };
-use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::held_stream::HeldStream;
@@ -32,6 +31,7 @@ use super::replication_state::{ReplicationState, now_ms};
 use super::settings;
 use super::thread::{LinksMessage, LinksThread};
 use crate::net::connection::Stream;
+use crate::net::outgoing;
 
 /// With so many bytes on their way to be applied, or to be loaded, nothing more is read.
 const AHEAD_MOST: usize = 64 << 20;
@@ -313,7 +313,7 @@ impl LinksThread {
         port: u16,
     ) -> io::Result<(Stream, Option<Rc<PrimaryClient>>)> {
         let server = self.server;
-        let socket = TcpStream::connect((host, port)).await?;
+        let socket = outgoing::connect_to_primary(&server.config, host, port).await?;
         // A link without it is slower, and no less right.
         let _ = socket.set_nodelay(true);
         let client = match wire {

@@ -12,11 +12,11 @@ use engine::session::PROXY_LIBRARY;
 use proto::Resp;
 use proto::args::encode_command;
 use proto::value::{ReplyLimits, ReplyParser, Value};
-use tokio::net::TcpStream;
 
 use super::pool::LinkKey;
 use crate::cluster::start::ClusterContext;
 use crate::net::connection::Stream;
+use crate::net::outgoing;
 
 /// An answer to a greeting is no greater.
 const LIMITS: ReplyLimits = ReplyLimits { bulk: 1 << 16, elements: 1 << 10, depth: 8 };
@@ -55,7 +55,8 @@ pub(super) async fn connect(
         true => "its address or its port for TLS is not known".to_owned(),
         false => "its address is not known".to_owned(),
     })?;
-    let socket = TcpStream::connect(address).await.map_err(|error| strerror(&error))?;
+    let socket = outgoing::connect(&server.config, address).await;
+    let socket = socket.map_err(|error| strerror(&error))?;
     // Without this option the link is slower, and no less right.
     let _ = socket.set_nodelay(true);
     let mut stream = match key.is_encrypted {
