@@ -286,7 +286,9 @@ impl Applier {
             let append = |taken: &[u8]| {
                 is_appended.then(|| {
                     append(server, &self.source, piece, from..task.end, task.selects);
-                    server.journal.append_taken(taken)
+                    let lsn = server.journal.append_taken(taken);
+                    self.source.realign(task.end, lsn);
+                    lsn
                 })
             };
             let unit = (task, &**piece.bytes);
