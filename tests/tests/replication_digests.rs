@@ -135,11 +135,11 @@ struct Episode<'a> {
 fn episode(kinds: &[NodeKind], seed: u64) {
     let (size, has_redis62) = (BACKLOG.to_string(), kinds.contains(&REDIS62));
     let start = |kind: &NodeKind| {
-        let version: &[&str] = match kind {
+        let version: &[&str] = match *kind {
             APUS if has_redis62 => &["--rdb-write-version", "9"],
             _ => &[],
         };
-        kind.start(&[&["--repl-backlog-size", &size], version].concat())
+        kind.start(&[&["--repl-backlog-size", size.as_str()][..], version].concat())
     };
     let nodes: Vec<Server> = kinds.iter().map(start).collect();
     let declared = if has_redis62 { known_to_redis62(&nodes) } else { known_to_all(&nodes) };

@@ -73,7 +73,7 @@ fn the_stream_has_no_word_that_redis_62_does_not_know() {
     for key in ["s", "h", "z", "l", "x"] {
         let payload = client.call(&["DUMP", key]).as_bytes().expect("a payload").to_vec();
         let copy = format!("copy:{key}").into_bytes();
-        let reply = client.call(&[b"RESTORE", &copy[..], b"0", &payload]);
+        let reply = client.call(&[&b"RESTORE"[..], &copy, b"0", &payload]);
         assert_eq!(render(&reply), "OK", "{key}");
     }
     let again = |line: &str| {
