@@ -44,11 +44,6 @@ fn r10_40_ours_follows_ours() {
 }
 
 #[test]
-fn r10_40_ours_follows_redis_62() {
-    run(&[REDIS62, APUS]);
-}
-
-#[test]
 fn r10_40_ours_follows_redis_70() {
     run(&[REDIS70, APUS]);
 }
@@ -75,7 +70,6 @@ fn r10_40_chains_of_ours_pass_everything_on() {
 
 #[test]
 fn r10_40_ours_passes_on_what_real_ones_say() {
-    run(&[REDIS62, APUS, REDIS62]);
     run(&[REDIS70, APUS, REDIS70]);
     run(&[REDIS82, APUS, REDIS82]);
     run(&[VALKEY91, APUS, VALKEY91]);
