@@ -444,6 +444,9 @@ impl LinksThread {
             return;
         }
         let (server, links, id) = (self.server, self.links, order.round);
+        // The directive may be another one since a replica asked.
+        let meets = full_sync::met_by(order.requirements.reader, &server.config);
+        order.replicas.iter().for_each(|replica| self.at(*replica, |out| out.meets = meets));
         let at_cut = move || {
             links.core(server).note_cut(server, id);
             links.send(server, LinksMessage::RunActions);
