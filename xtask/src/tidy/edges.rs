@@ -22,6 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("cluster", &["base"]),
     ("quorum", &["base", "cluster"]),
     ("tls", &["base"]),
+    ("otlp", &[]),
     ("engine", ENGINE),
     ("durability", DURABILITY),
     ("server", SERVER),
@@ -80,6 +81,7 @@ const SERVER: &[&str] = &[
     "sentinel",
     "cluster",
     "tls",
+    "otlp",
 ];
 
 /// The only rooms that import tokio; the event loop is the server's.
