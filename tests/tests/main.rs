@@ -155,6 +155,7 @@ mod migrate;
 mod migrate_changes;
 mod migrate_faults;
 mod monitor;
+mod network_directives;
 mod never_wait;
 mod notifications;
 mod offload;

@@ -5,7 +5,7 @@
 
 use tests::client::encode;
 use tests::render::{render, text};
-use tests::server::free_port;
+use tests::server::{eventually, free_port};
 use tests::{Client, Oracle, Server, play};
 
 /// What is done under the eyes of MONITOR.
@@ -145,4 +145,27 @@ fn no_log_has_the_password_of_a_hello() {
     }
     let slow = render(&client.call(&["SLOWLOG", "GET", "-1"]));
     assert!(!slow.contains("sEcReT") && slow.contains("(redacted)"), "{slow}");
+}
+
+#[test]
+fn a_watcher_that_wants_no_replies_is_sent_no_lines() {
+    let [ours, theirs] = [Server::start(&[]), Oracle::redis82()].map(|server| {
+        let [mut watcher, mut client] = [server.client(), server.client()];
+        assert_eq!(text(&watcher.call(&["MONITOR"])), "OK");
+        watcher.send(&["CLIENT", "REPLY", "OFF"]);
+        // Once the switch is over, the list of clients knows this name.
+        watcher.send(&["CLIENT", "SETNAME", "mute"]);
+        eventually("the watcher is mute", || {
+            text(&client.call(&["CLIENT", "LIST"])).contains("name=mute")
+        });
+        client.call(&["ECHO", "unseen"]);
+        assert_eq!(text(&watcher.call(&["CLIENT", "REPLY", "ON"])), "OK");
+        client.call(&["ECHO", "seen"]);
+        let mut seen = vec![text(&watcher.receive())];
+        while !seen.last().is_some_and(|line| line.ends_with(r#""ECHO" "seen""#)) {
+            seen.push(text(&watcher.receive()));
+        }
+        seen.iter().map(|line| line.split_once("] ").expect("a line").1.to_owned()).collect()
+    }) as [Vec<String>; 2];
+    assert_eq!(ours, theirs);
 }

@@ -101,7 +101,6 @@ fn what_is_not_there_and_is_counted_on_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.conf").display().to_string();
     for line in [
-        "unixsocketgroup daemon",
         "loadmodule /usr/lib/redis/modules/redisbloom.so",
         "active-replica yes",
         "storage-provider flash /tmp",

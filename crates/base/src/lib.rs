@@ -6,6 +6,7 @@
 //! and the system for what `rustix` lacks.
 #![deny(unsafe_code)]
 
+pub mod account_lines;
 pub mod base64;
 pub mod cpu_time;
 pub mod crc;
@@ -23,7 +24,7 @@ pub mod random;
 pub mod regex;
 pub mod scheduler;
 pub mod shared_bytes;
-pub mod steps;
+pub mod step_count;
 pub mod substring;
 pub mod suggestion;
 pub mod time;

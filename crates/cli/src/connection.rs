@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::time::Clock;
 use proto::value::{ReplyLimits, ReplyParser, Value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -72,7 +72,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failure::Closed => formatter.write_str("Server closed the connection"),
-            Failure::Io(error) => formatter.write_str(&plain(error)),
+            Failure::Io(error) => formatter.write_str(&strerror(error)),
             Failure::Protocol(why) => write!(formatter, "Protocol error, {why}"),
             Failure::Interrupted => formatter.write_str("Interrupted"),
         }
@@ -93,7 +93,7 @@ impl Connection {
     /// Connects; does not log in.
     pub(crate) fn dial(options: &Options) -> Result<Connection, String> {
         let failed = |error: &io::Error| {
-            format!("Could not connect to Redis at {}: {}", options.server(), plain(error))
+            format!("Could not connect to Redis at {}: {}", options.server(), strerror(error))
         };
         let stream = match &options.socket {
             Some(path) => Stream::Unix(UnixStream::connect(path).map_err(|it| failed(&it))?),

@@ -41,10 +41,10 @@ fn steps_of(fill: fn(&mut Session, usize), size: usize, requests: &str) -> Optio
     let mut steps = Vec::new();
     for request in requests.split(';') {
         let request = request.trim().replace("{n}", &size.to_string());
-        let before = base::steps::taken()?;
+        let before = base::step_count::taken()?;
         let reply = session.call(&request);
         assert!(!reply.starts_with('-'), "{request}: {reply}");
-        steps.push(base::steps::taken()? - before);
+        steps.push(base::step_count::taken()? - before);
     }
     Some(steps)
 }

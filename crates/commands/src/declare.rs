@@ -310,14 +310,14 @@ impl Arity {
 }
 
 macro_rules! flags {
-    ($($name:ident = $bit:literal, $text:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal, $text:literal;)*) => {
         /// The flags. WRITE xor READONLY holds for every data command with keys.
         #[allow(missing_docs, reason = "the names are Redis' own, see COMMAND INFO")]
         impl Flags {
             pub const NONE: Self = Self(0);
             /// Each of them.
             pub const ALL: Self = Self(u32::MAX);
-            $(pub const $name: Self = Self(1 << $bit);)*
+            $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)*
 
             /// The names of the flags that are set and that COMMAND INFO prints, in its order.
             pub fn names(self) -> impl Iterator<Item = &'static str> {
@@ -355,35 +355,38 @@ flags! {
     TOUCHES_ARBITRARY_KEYS = 21, "touches_arbitrary_keys";
     SENTINEL = 22, "sentinel";
     USES_FIELDSET = 23, "uses_fieldset";
+    /// The command runs when it arrives, also within MULTI, which does not queue it.
     IMMEDIATE = 24, "immediate";
+    /// A subscriber may send it in RESP2.
     SUBSCRIBED = 25, "subscribed";
-    REPEATABLE = 26, "repeatable";
+    /// A control command that only looks, or leaves what it does to the unit that it is part of:
+    /// run twice it does what it does once.
+    IDEMPOTENT = 26, "idempotent";
+    /// A data command that computes what it stores by `Tx::compute`, which takes no locks where it
+    /// takes long.
     OPTIMISTIC = 27, "optimistic";
+    /// The command waits for others, so the gates refuse it where locks would be held
+    /// meanwhile: within transactions and scripts.
     UNITLESS = 28, "unitless";
-    LOOKS = 29, "looks";
+    /// Not `READONLY`, as it reads no keys, and it changes nothing, or no more than where its own
+    /// session looks.
+    CHANGES_NOTHING = 29, "changes_nothing";
+    /// What it does is for the requests behind it, or for the far end of its connection.
     SESSION = 30, "session";
 }
 
 impl Flags {
-    /// What is nobody's business: COMMAND INFO does not print these. `SUBSCRIBED` commands are
-    /// those that a subscriber may send in RESP2. A control command is `REPEATABLE` if it only
-    /// looks, or leaves what it does to the unit that it is part of: run twice it does what it does
-    /// once. A data command is `OPTIMISTIC` if it computes what it stores by `Tx::compute`, which
-    /// takes no locks where it takes long. An `UNITLESS` one waits for others, so it is refused
-    /// where locks would be held meanwhile: within transactions and scripts. What is not
-    /// `READONLY` as it reads no keys `LOOKS` if it changes nothing, or no more than where its own
-    /// session looks. What a `SESSION` command does is for the requests behind it, or for the far
-    /// end of its connection.
+    /// What COMMAND INFO does not print.
     const INTERNAL: Self = Self::PROTECTED
         .and(Self::MAY_REPLICATE)
         .and(Self::TOUCHES_ARBITRARY_KEYS)
         .and(Self::USES_FIELDSET)
         .and(Self::IMMEDIATE)
         .and(Self::SUBSCRIBED)
-        .and(Self::REPEATABLE)
+        .and(Self::IDEMPOTENT)
         .and(Self::OPTIMISTIC)
         .and(Self::UNITLESS)
-        .and(Self::LOOKS)
+        .and(Self::CHANGES_NOTHING)
         .and(Self::SESSION);
 
     /// Both sets together.

@@ -18,7 +18,7 @@ pub struct ConfigOption {
     /// The value it has unless told otherwise, as a configuration file would say it.
     pub default: &'static str,
     /// When the directive may change.
-    pub access: Mutability,
+    pub mutability: Mutability,
     /// What the directive does here.
     pub status: Status,
     /// Whether CONFIG GET shows it only when asked for it by its exact name.
@@ -57,12 +57,12 @@ pub enum Status {
 }
 
 /// A live option that works and needs nothing done after a change: what blocks start from.
-pub(super) const WORKS: ConfigOption = ConfigOption {
+pub(super) const LIVE_OPTION: ConfigOption = ConfigOption {
     name: "",
     aliases: &[],
     kind: kind::BOOL,
     default: "",
-    access: Mutability::Live,
+    mutability: Mutability::Live,
     status: Status::Works,
     hidden: false,
     sensitive: false,
@@ -71,13 +71,13 @@ pub(super) const WORKS: ConfigOption = ConfigOption {
 };
 
 /// A live option that has nothing to act on here.
-pub(super) const ACCEPTED: ConfigOption = ConfigOption { status: Status::Accepted, ..WORKS };
+pub(super) const ACCEPTED: ConfigOption = ConfigOption { status: Status::Accepted, ..LIVE_OPTION };
 
 /// A live option whose meaning arrives later.
-pub(super) const NOT_YET: ConfigOption = ConfigOption { status: Status::NotYet, ..WORKS };
+pub(super) const NOT_YET: ConfigOption = ConfigOption { status: Status::NotYet, ..LIVE_OPTION };
 
 /// An option that others rely on, whose meaning arrives later.
-pub(super) const MISSING: ConfigOption = ConfigOption { status: Status::Missing, ..WORKS };
+pub(super) const MISSING: ConfigOption = ConfigOption { status: Status::Missing, ..LIVE_OPTION };
 
 impl ConfigOption {
     /// The option of that name, or alias, in any case.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::number::{parse_f64, parse_i64};
 use base::quote::quote;
 
@@ -262,7 +262,7 @@ pub(super) const NO_DH_PARAMETERS: Kind = Kind::Text(|text| match text {
 
 /// What the system says of a failed call, without the error's number.
 pub(super) fn error_text(error: &std::io::Error) -> ValueError {
-    plain(error).into()
+    strerror(error).into()
 }
 
 fn plain_name(

@@ -275,7 +275,7 @@ impl Config {
     }
 
     fn check_access(&self, option: &ConfigOption, local: bool) -> Result<(), ValueError> {
-        match option.access {
+        match option.mutability {
             Mutability::Live => Ok(()),
             Mutability::Startup => Err(ValueError::Borrowed("can't set immutable config")),
             Mutability::Protected if self.get(settings::ENABLE_PROTECTED_CONFIGS).allows(local) => {

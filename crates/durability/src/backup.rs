@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{APPENDDIRNAME, APPENDFILENAME, BACKUP_SEALED_TTL, BACKUPDIRNAME};
 use engine::runtime::log::{log_notice, log_warning};
 
@@ -116,7 +116,7 @@ impl Backup {
             _ => return Err("A backup is already in progress".into()),
         }
         let directory = directory(server)?;
-        let told = |error: io::Error| format!("{}: {}", directory.display(), plain(&error));
+        let told = |error: io::Error| format!("{}: {}", directory.display(), strerror(&error));
         server.storage.make_directory(&directory).map_err(told)?;
         let parent = directory.parent().unwrap_or(Path::new("/"));
         server.storage.sync_directory(parent).map_err(told)?;
@@ -340,7 +340,7 @@ fn directory(server: &Durability) -> Result<PathBuf, String> {
     if name == server.config.get(APPENDDIRNAME) {
         return Err("backupdirname is the directory of the append-only file".into());
     }
-    let here = std::env::current_dir().map_err(|error| plain(&error))?;
+    let here = std::env::current_dir().map_err(|error| strerror(&error))?;
     Ok(here.join(OsStr::from_bytes(&name)))
 }
 
@@ -351,14 +351,16 @@ fn remove_files(server: &Durability, directory: &Path) -> BackupResult {
     let names = match server.storage.list(directory) {
         // Where there is no directory, there is nothing in it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        names => names.map_err(|error| format!("{}: {}", directory.display(), plain(&error)))?,
+        names => names.map_err(|error| format!("{}: {}", directory.display(), strerror(&error)))?,
     };
     for name in names.iter().filter(|name| is_ours(name.as_bytes())) {
         let path = directory.join(name);
         match server.storage.remove(&path) {
             // The snapshot that made it has removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            removed => removed.map_err(|error| format!("{}: {}", path.display(), plain(&error)))?,
+            removed => {
+                removed.map_err(|error| format!("{}: {}", path.display(), strerror(&error)))?
+            }
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use config::settings::{DBFILENAME, SAVE};
 use persist::storage::{Claim, Claimed, OpenMode};
@@ -22,7 +22,7 @@ impl SnapshotClaim {
     /// Sees to it that no other process writes snapshots where this one does. As each snapshot is
     /// another file, a file beside it is claimed, whose name begins with a dot.
     pub(crate) fn take(&self, server: &Durability, config: &Config) -> Result<(), String> {
-        let here = std::env::current_dir().map_err(|error| plain(&error))?;
+        let here = std::env::current_dir().map_err(|error| strerror(&error))?;
         let path = here.join(snapshot_file(config));
         let mut claim = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if claim.as_ref().is_some_and(|(claimed, _)| *claimed == path) {

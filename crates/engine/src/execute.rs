@@ -113,9 +113,9 @@ pub fn execute(
     };
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let is_queued = session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE);
-    let room = || budget::room_for(entry.spec.flags, args);
-    let admit = || gates::admit(lane, session, entry, args, || located.known());
-    let (verdict, grant) = locks::enter(lane, grant, room, admit);
+    let bytes_needed = || budget::bytes_needed(entry.spec.flags, args);
+    let admit = || gates::admit(lane, session, entry, args, || located.locations());
+    let (verdict, grant) = locks::enter(lane, grant, bytes_needed, admit);
     match verdict {
         GateVerdict::Admitted => {}
         GateVerdict::Refused(refusal) => {
@@ -264,7 +264,7 @@ impl CommandExecution<'_> {
     }
 
     /// Where its keys belong, as far as they were located before.
-    fn known(&self) -> &[Location] {
+    fn locations(&self) -> &[Location] {
         if self.several.is_empty() { self.location.as_slice() } else { self.several }
     }
 
@@ -282,8 +282,8 @@ impl CommandExecution<'_> {
     fn routed(&self) -> RoutedRequest<'_> {
         let Self { lane, entry, args, .. } = *self;
         let (session, flags) = (&*self.session, gates::effective_flags(self.session, entry));
-        let (server, known) = (lane.shared, self.known());
-        RoutedRequest { server, session, entry, args, known, flags }
+        let (server, locations) = (lane.shared, self.locations());
+        RoutedRequest { server, session, entry, args, locations, flags }
     }
 
     /// Sends the client, or the request, elsewhere, as the gates would have. The reply of EXEC is

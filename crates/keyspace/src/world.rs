@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
 
 use base::time::Clock;
-use base::{Wakers, steps};
+use base::{Wakers, step_count};
 
 use crate::critical_section::CriticalSection;
 use crate::keyspace::Keyspace;
@@ -303,7 +303,7 @@ impl World {
         drop(state);
         drop(withdrawn);
         admitted.into_iter().for_each(Waker::wake);
-        steps::step();
+        step_count::step();
         if status == GRANTED {
             self.leave_heavy();
         }
@@ -412,7 +412,7 @@ impl World {
         };
         // Wakers are woken and dropped without the mutex: they may run other people's code.
         drop(withdrawn);
-        steps::step();
+        step_count::step();
         waiting.into_iter().for_each(Waker::wake);
         self.advance();
         change.end();

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{
     CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, PREFIX_INDEX,
     UNIXSOCKET, WORKER_THREADS,
@@ -182,7 +182,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     }
     if is_daemon {
         let told = daemon::report_ready();
-        told.map_err(|error| format!("Cannot go to the background: {}", plain(&error)))?;
+        told.map_err(|error| format!("Cannot go to the background: {}", strerror(&error)))?;
     }
     load(server, &runtime, found)?;
     begin_bus(server, bus).inspect_err(|line| server.log.write_last(line))?;
@@ -282,7 +282,7 @@ fn make_runtime() -> Result<Runtime, String> {
     let built = std::panic::catch_unwind(build);
     std::panic::set_hook(hook);
     match built {
-        Ok(built) => built.map_err(|error| plain(&error)),
+        Ok(built) => built.map_err(|error| strerror(&error)),
         Err(panic) => Err(engine::runtime::panics::text_of(&*panic).to_owned()),
     }
 }
@@ -349,8 +349,9 @@ fn prepare(
     // Threads without which the server could not go on, or come to its end.
     let begun = server.threads.background.begin().and_then(|()| signals::listen(server));
     let begun = begun.and_then(|()| crash_report::begin(server));
-    begun
-        .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
+    begun.map_err(|error| {
+        fail(format!("Cannot start what the server needs: {}", strerror(&error)))
+    })?;
     let contexts = prepared::prepare_tls(server, &server.config)
         .map_err(|why| fail(format!("Failed to configure TLS: {why}")))?;
     server.tls.change(contexts, server.keyspace.clock().monotonic_us());
@@ -359,7 +360,7 @@ fn prepare(
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
     let worker_count = server.threads.cores.worker_count(server.config.get(WORKER_THREADS));
     let hired = server.worker_pool.resize(server, worker_count.workers);
-    hired.map_err(|error| fail(format!("Cannot start the workers: {}", plain(&error))))?;
+    hired.map_err(|error| fail(format!("Cannot start the workers: {}", strerror(&error))))?;
     server.memory.budget.check(server.keyspace.clock().monotonic_us());
     Ok((server, listeners, worker_count))
 }

@@ -29,7 +29,7 @@ use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::{SharedBytes, steps};
+use base::{SharedBytes, step_count};
 
 /// Bytes of a leaf.
 const LEAF: usize = 4096 - ARC_COUNTERS;
@@ -250,7 +250,7 @@ impl Blob {
 
     /// Cuts the bytes past `len` off, or adds zeros up to it, which takes no memory.
     pub fn set_len(&mut self, len: usize) {
-        steps::step();
+        step_count::step();
         if len < self.len {
             let leaves = len.div_ceil(LEAF);
             self.memory -= cut(&mut self.root, self.height, leaves);
@@ -297,7 +297,7 @@ impl Blob {
 
     /// A leaf to be changed: made if absent, its path made this blob's own.
     fn leaf_mut(&mut self, index: usize) -> &mut [u8; LEAF] {
-        steps::step();
+        step_count::step();
         let mut slot = &mut self.root;
         let mut height = self.height;
         loop {
@@ -327,7 +327,7 @@ impl Blob {
 
     /// Makes the tree one higher.
     fn raise(&mut self) {
-        steps::step();
+        step_count::step();
         self.height += 1;
         if let Some(root) = self.root.take() {
             let mut inner = BlobInner::new();
@@ -340,7 +340,7 @@ impl Blob {
 
     /// Makes the tree one lower, when only the first child is left.
     fn lower(&mut self) {
-        steps::step();
+        step_count::step();
         self.height -= 1;
         if let Some(root) = self.root.take() {
             self.memory -= root.own_memory();

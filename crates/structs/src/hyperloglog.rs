@@ -32,7 +32,7 @@ mod wide;
 
 use std::fmt;
 
-use base::steps;
+use base::step_count;
 
 use self::estimate::estimate;
 pub use self::registers::Registers;
@@ -169,7 +169,7 @@ pub fn cache_count(bytes: &mut [u8], count: u64) -> Result<(), HllDamage> {
 /// Marks the kept count as no longer true. Redis does so for a key that PFADD makes, though
 /// without elements it is true, and after PFMERGE.
 pub fn forget_count(bytes: &mut [u8]) -> Result<(), HllDamage> {
-    steps::step();
+    step_count::step();
     encoding(bytes)?;
     bytes[STALE_AT] |= STALE;
     Ok(())
@@ -189,7 +189,7 @@ pub fn add(
     place: RegisterUpdate,
     sparse_len_max: usize,
 ) -> Result<bool, HllDamage> {
-    steps::step();
+    step_count::step();
     Adder::new(bytes, sparse_len_max).add(place)
 }
 
@@ -198,7 +198,7 @@ pub fn add(
 /// # Errors
 /// Sparse registers are answered as foreign bytes.
 pub fn add_dense(bytes: &mut [u8], place: RegisterUpdate) -> Result<bool, HllDamage> {
-    steps::step();
+    step_count::step();
     if encoding(bytes)? != Encoding::Dense {
         return Err(HllDamage::Foreign);
     }
@@ -212,7 +212,7 @@ pub fn add_dense(bytes: &mut [u8], place: RegisterUpdate) -> Result<bool, HllDam
 
 /// Makes the registers dense; tells whether they were not.
 pub fn to_dense(bytes: &mut Vec<u8>) -> Result<bool, HllDamage> {
-    steps::step();
+    step_count::step();
     if encoding(bytes)? == Encoding::Dense {
         return Ok(false);
     }

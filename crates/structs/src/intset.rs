@@ -18,7 +18,7 @@ mod tests;
 
 use std::fmt;
 
-use base::steps;
+use base::step_count;
 
 /// Width and count.
 const HEADER: usize = 8;
@@ -166,7 +166,7 @@ pub fn insert(bytes: &mut Vec<u8>, value: i64) -> bool {
         let (start, old_len) = (HEADER + index * width as usize, bytes.len());
         bytes.resize(old_len + width as usize, 0);
         bytes.copy_within(start..old_len, start + width as usize);
-        steps::step();
+        step_count::step();
         write_value(&mut bytes[start..], width, value);
     }
     write_count(bytes);
@@ -212,7 +212,7 @@ fn write_value(target: &mut [u8], width: Width, value: i64) {
 }
 
 fn write_count(bytes: &mut [u8]) {
-    steps::step();
+    step_count::step();
     let count = u32::try_from(Intset::new(bytes).len()).expect("the caller bounds the size");
     bytes[4..HEADER].copy_from_slice(&count.to_le_bytes());
 }

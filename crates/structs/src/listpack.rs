@@ -37,7 +37,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use base::number::{format_i64, parse_i64};
-use base::steps;
+use base::step_count;
 
 pub use self::edit::{
     insert, insert_from, new, push_back, push_front, remove, replace, replace_range, split_off,
@@ -244,7 +244,7 @@ impl<'a> Listpack<'a> {
     /// The entry that begins at `offset`; none at the end mark.
     #[inline]
     pub fn entry_at(self, offset: usize) -> Option<Entry<'a>> {
-        steps::step();
+        step_count::step();
         if offset < HEADER || offset >= self.end_offset() {
             return None;
         }
@@ -255,7 +255,7 @@ impl<'a> Listpack<'a> {
     /// The entry that ends where the one at `offset`, or the end mark, begins.
     #[inline]
     pub fn entry_before(self, offset: usize) -> Option<Entry<'a>> {
-        steps::step();
+        step_count::step();
         let start = backlen_before(self.bytes, offset)?;
         if start < HEADER {
             return None;

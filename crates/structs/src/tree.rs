@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::steps;
+use base::step_count;
 
 mod clones;
 mod iter;
@@ -268,7 +268,7 @@ impl<L: Leaf> Tree<L> {
     }
 
     fn edit<D: ChildSelector<L>, R>(&mut self, mut by: D, edit: impl FnOnce(&mut L, &D) -> R) -> R {
-        steps::step();
+        step_count::step();
         let is_new = self.root.is_none();
         let root = self.root.get_or_insert_with(|| Node::Leaf(Arc::default()));
         let (result, change) = root.edit(&mut by, Edges::BOTH, edit);
@@ -282,7 +282,7 @@ impl<L: Leaf> Tree<L> {
     /// what a node keeps, and so costs more than the search.
     #[inline]
     fn leaf(&self, by: &mut impl ChildSelector<L>) -> Option<&L> {
-        steps::step();
+        step_count::step();
         let mut node = self.root.as_ref()?;
         loop {
             match node {
@@ -295,7 +295,7 @@ impl<L: Leaf> Tree<L> {
     /// The leaf that a descent ends at, and the rank of its first element.
     #[inline]
     fn descend(&self, by: &mut impl ChildSelector<L>) -> Option<(&Arc<L>, u64)> {
-        steps::step();
+        step_count::step();
         let mut node = self.root.as_ref()?;
         let mut rank = 0;
         loop {

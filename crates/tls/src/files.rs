@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use base::base64;
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
@@ -26,7 +26,7 @@ pub(crate) struct PemSection {
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("'{}': {}", path.display(), plain(&error)))
+    std::fs::read(path).map_err(|error| format!("'{}': {}", path.display(), strerror(&error)))
 }
 
 /// All certificates of a file, of which there is one at least.
@@ -59,7 +59,7 @@ pub(crate) fn authorities(path: &Path) -> Result<Authorities, String> {
 
 /// The authorities of a folder: of each file there that has certificates, hashed names or not.
 pub(crate) fn authorities_of_folder(path: &Path) -> Result<Authorities, String> {
-    let fail = |error: std::io::Error| format!("'{}': {}", path.display(), plain(&error));
+    let fail = |error: std::io::Error| format!("'{}': {}", path.display(), strerror(&error));
     let mut files: Vec<PathBuf> = std::fs::read_dir(path)
         .map_err(fail)?
         .map(|entry| entry.map(|entry| entry.path()))

@@ -67,7 +67,7 @@ fn line(page: &mut String, text: &str) {
 
 fn write_option(page: &mut String, option: &ConfigOption, directives: &[Directive]) {
     line(page, &format!("### {}\n\n{}\n", option.name, option.doc.replace('<', "\\<")));
-    let changes = match option.access {
+    let changes = match option.mutability {
         Mutability::Live => "live",
         Mutability::Startup => "at the start",
         Mutability::Protected => "live where `enable-protected-configs` allows it",

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 
 use crate::client::Client;
 
@@ -23,7 +23,7 @@ pub(crate) fn eval(
 /// The request that runs the script of a file.
 pub(super) fn request_of(path: &Path, words: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
     let script = std::fs::read(path)
-        .map_err(|error| format!("Can't open file '{}': {}", path.display(), plain(&error)))?;
+        .map_err(|error| format!("Can't open file '{}': {}", path.display(), strerror(&error)))?;
     Ok(request(script, words))
 }
 

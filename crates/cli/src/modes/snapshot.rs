@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 
 use super::bulk_transfer::{BulkEnd, announce, head, receive};
 use crate::client::Client;
@@ -45,15 +45,16 @@ pub(crate) fn snapshot(
         Some("-") => Box::new(std::io::stdout().lock()),
         _ => {
             let file = File::create(path);
-            Box::new(file.map_err(|it| format!("Error opening '{name}': {}", plain(&it)))?)
+            Box::new(file.map_err(|it| format!("Error opening '{name}': {}", strerror(&it)))?)
         }
     };
-    let failed = |error: std::io::Error| format!("Error writing data to file: {}", plain(&error));
+    let failed =
+        |error: std::io::Error| format!("Error writing data to file: {}", strerror(&error));
     let count = receive(connection, &end, |bytes| out.write_all(bytes).map_err(failed))?;
     out.flush().map_err(failed)?;
     if path.to_str() != Some("-") {
         let synced = File::open(path).and_then(|file| file.sync_all());
-        synced.map_err(|error| format!("Fail to fsync '{name}': {}", plain(&error)))?;
+        synced.map_err(|error| format!("Fail to fsync '{name}': {}", strerror(&error)))?;
     }
     match end {
         BulkEnd::After(_) => eprintln!("Transfer finished with success."),

@@ -128,7 +128,7 @@ const HELP: DataCommand = Command {
         summary: "Returns helpful text about the different subcommands.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::LOOKS),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::CHANGES_NOTHING),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -98,7 +98,7 @@ const HELP: DataCommand = subcommand(
         name: "HELP",
         summary: "Returns helpful text about the different subcommands.",
         arity: exactly(2),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::LOOKS),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::CHANGES_NOTHING),
         keys: &[],
         ..SUBCOMMAND
     },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::kind::{Kind, TEXT, Unit, integer, memory, unsigned, unsigned_memory};
-use super::super::option::{ConfigOption, WORKS};
+use super::super::option::{ConfigOption, LIVE_OPTION};
 use super::super::settings::settings;
 use super::super::special;
 use super::super::value_types::OutputBufferLimits;
@@ -15,14 +15,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "0",
         doc: "Seconds after which an idle client is closed; 0 never closes one.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "maxclients",
         kind: unsigned(1, u32::MAX as i64),
         default: "10000",
         doc: "How many clients may be connected at once.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "maxclients-reserved",
@@ -30,7 +30,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "4",
         doc: "How many of maxclients are kept free for clients of this machine, half of them at \
               most: whoever floods the server by the network leaves its operator a way in.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "unauthenticated-timeout",
@@ -39,7 +39,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Seconds after which a client is closed that has to say who it is and has not; 0 \
               never closes one.",
         cost: "A client that never says who it is loses its connection.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "failed-auth-delay",
@@ -48,28 +48,28 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Milliseconds by which attempts to log in are answered late, at most, from an address \
               from which many have failed; 0 answers all at once.",
         cost: "Others behind the same address wait so long, too, when they log in.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "client-query-buffer-limit",
         kind: unsigned_memory(1_048_576, i64::MAX),
         default: "1gb",
         doc: "How many bytes of unfinished requests a client may have.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "client-output-buffer-limit",
         kind: special::OUTPUT_BUFFER_LIMITS,
         default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60",
         doc: "Hard limit, soft limit and soft seconds of unread replies, by client class.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "proto-max-bulk-len",
         kind: memory(1_048_576, i64::MAX),
         default: "512mb",
         doc: "The longest argument a client may send.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "maxmemory-clients",
@@ -82,7 +82,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "50%",
         doc: "The memory of all clients' buffers together, in bytes or percent of maxmemory; \
               0 is no limit. The default is 64mb at least.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tracking-table-max-keys",
@@ -90,14 +90,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "1000000",
         doc: "How many keys the table of client-side caches may remember.",
         cost: "Memory for each key that a client with CLIENT TRACKING has read.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "hello-server-name",
         kind: TEXT,
         default: "redis",
         doc: "What HELLO says as `server`; some client libraries accept no other name.",
-        ..WORKS
+        ..LIVE_OPTION
     },
 ];
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::choices::{AutoRebalance, EndpointType, SaveBehavior};
 use super::super::kind::{Kind, TEXT, integer, memory, unsigned_memory};
 use super::super::networks::{NETWORKS, Networks};
-use super::super::option::{ConfigOption, Mutability, NOT_YET, WORKS};
+use super::super::option::{ConfigOption, LIVE_OPTION, Mutability, NOT_YET};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -14,119 +14,119 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "cluster-enabled",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Makes this server a node of a cluster.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-config-file",
         kind: TEXT,
         default: "nodes.conf",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The file where the node keeps what it knows of the cluster.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-config-save-behavior",
         kind: Kind::Choice(SaveBehavior::WORDS),
         default: "sync",
         doc: "What happens when that file cannot be written.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-node-timeout",
         kind: integer(0, i64::MAX),
         default: "15000",
         doc: "Milliseconds of silence after which a node is suspected.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-port",
         kind: integer(0, 65_535),
         default: "0",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The port of the cluster bus; 0 is `port` plus 10000.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-databases",
         kind: integer(1, i32::MAX as i64),
         default: "1",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "How many databases there are in cluster mode.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-ip",
         kind: special::IP,
         doc: "The address that the node announces.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The port that the node announces.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-tls-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The TLS port that the node announces.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-bus-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The bus port that the node announces.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-hostname",
         kind: special::HOSTNAME,
         doc: "The host name that the node announces.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-human-nodename",
         kind: TEXT,
         doc: "The name that the node announces for people.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-client-ipv4",
         kind: special::IPV4,
         doc: "The IPv4 address that the node announces to clients.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-client-ipv6",
         kind: special::IPV6,
         doc: "The IPv6 address that the node announces to clients.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-client-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The port that the node announces to clients.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-announce-client-tls-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The TLS port that the node announces to clients.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-preferred-endpoint-type",
         kind: Kind::Choice(&["ip", "hostname", "unknown-endpoint"]),
         default: "ip",
         doc: "How nodes are named to clients.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-replica-validity-factor",
@@ -134,91 +134,91 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "10",
         doc: "How stale a replica may be and still fail over.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-replica-no-failover",
         aliases: &["cluster-slave-no-failover"],
         default: "no",
         doc: "Keeps a replica from failing over by itself.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-migration-barrier",
         kind: integer(0, i32::MAX as i64),
         default: "1",
         doc: "How many replicas a primary keeps when others lack one.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-allow-replica-migration",
         default: "yes",
         doc: "Lets replicas move to primaries that lack one.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-require-full-coverage",
         default: "yes",
         doc: "Refuses commands while a slot has no node.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-allow-reads-when-down",
         default: "no",
         doc: "Answers reads while the cluster is down.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-allow-pubsubshard-when-down",
         default: "yes",
         doc: "Serves sharded channels while the cluster is down.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-allow-cross-slot",
         default: "no",
         doc: "Lets commands, transactions and scripts use keys of several slots of this node.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-proxy",
         default: "no",
         doc: "Sends requests for keys of other nodes on, for clients that know no cluster.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-proxy-timeout",
         kind: integer(1, i32::MAX as i64),
         default: "15000",
         doc: "Milliseconds of silence after which a request that was sent on is given up.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-bus-allow",
         kind: NETWORKS,
         doc: "The addresses and networks from which nodes may come to the bus; none is all.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-link-sendbuf-limit",
         kind: unsigned_memory(0, i64::MAX),
         default: "0",
         doc: "The memory of one bus link's unsent messages; 0 is 256 MB.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-blacklist-ttl",
         kind: integer(0, i64::MAX),
         default: "60",
         doc: "Seconds that a forgotten node stays forgotten.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-manual-failover-timeout",
         kind: integer(1, i32::MAX as i64),
         default: "5000",
         doc: "Milliseconds that a manual failover may take.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-ping-interval",
@@ -226,26 +226,26 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         hidden: true,
         doc: "Milliseconds between pings on the bus; 0 chooses.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-slot-stats-enabled",
         default: "no",
         doc: "Keeps statistics by slot.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-compatibility-sample-ratio",
         kind: integer(0, 100),
         default: "0",
         doc: "Percent of commands that are checked for use in a cluster.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-bus-port-protected-mode",
         default: "no",
         doc: "Refuses peers of other machines on the bus while it is unprotected.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-slot-migration-handoff-max-lag-bytes",
@@ -282,56 +282,56 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i64::MAX),
         default: "1000",
         doc: "How many finished slot migrations are listed.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-slot-move-buffer-limit",
         kind: memory(1 << 20, i64::MAX),
         default: "256mb",
         doc: "The memory that may wait for a moving slot's target; a move that needs more ends.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-slot-move-rate",
         kind: memory(0, i64::MAX),
         default: "0",
         doc: "Bytes of a moving slot's keys that are sent per second; 0 is as fast as possible.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-auto-rebalance",
         kind: Kind::Choice(AutoRebalance::WORDS),
         default: "no",
         doc: "What slots are shared out by, again and again, without CLUSTER REBALANCE.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-auto-rebalance-interval",
         kind: integer(1, i32::MAX as i64),
         default: "300",
         doc: "Seconds between two looks whether slots are shared out evenly.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-auto-rebalance-threshold",
         kind: integer(1, 100),
         default: "20",
         doc: "Percent that a primary may be away from its share before slots move.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "cluster-auto-rebalance-limit",
         kind: integer(1, 16_384),
         default: "64",
         doc: "How many slots move at most after one such look.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "slot-migration-max-failover-repl-bytes",
         kind: memory(-1, i64::MAX),
         default: "0",
         doc: "How far a slot's target may lag for its failover to begin.",
-        ..WORKS
+        ..LIVE_OPTION
     },
 ];
 

@@ -1,7 +1,7 @@
 //! Options: how values are stored.
 
 use super::super::kind::{integer, unsigned, unsigned_memory};
-use super::super::option::{ACCEPTED, ConfigOption, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, NOT_YET};
 use super::super::settings::settings;
 
 /// How values are stored.
@@ -14,7 +14,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Fields up to which a hash is packed.",
         cost: "A packed hash is looked through from its start, one that is not takes more \
         memory.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "hash-max-listpack-value",
@@ -22,7 +22,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: unsigned_memory(0, i64::MAX),
         default: "64",
         doc: "Bytes of a field or value up to which a hash is packed.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "hash-min-template-entries",
@@ -65,7 +65,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(i32::MIN as i64, i32::MAX as i64),
         default: "-2",
         doc: "Entries, or below 0 a size class, of one node of a list.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "list-compress-depth",
@@ -79,7 +79,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: unsigned(0, i64::MAX),
         default: "512",
         doc: "Members up to which a set of integers is packed.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "set-max-listpack-entries",
@@ -87,14 +87,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "128",
         doc: "Members up to which a set is packed.",
         cost: "A packed set is looked through from its start, one that is not takes more memory.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "set-max-listpack-value",
         kind: unsigned(0, i64::MAX),
         default: "64",
         doc: "Bytes of a member up to which a set is packed.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "zset-max-listpack-entries",
@@ -104,7 +104,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Members up to which a sorted set is packed.",
         cost: "A packed sorted set is looked through from its start, one that is not takes more \
         memory.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "zset-max-listpack-value",
@@ -112,42 +112,42 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: unsigned_memory(0, i64::MAX),
         default: "64",
         doc: "Bytes of a member up to which a sorted set is packed.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "stream-node-max-bytes",
         kind: unsigned_memory(0, i64::MAX),
         default: "4096",
         doc: "Bytes of one node of a stream.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "stream-node-max-entries",
         kind: integer(0, i64::MAX),
         default: "100",
         doc: "Entries of one node of a stream.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "stream-idmp-duration",
         kind: integer(1, 86_400),
         default: "100",
         doc: "Seconds that a stream remembers a producer's message ids.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "stream-idmp-maxsize",
         kind: integer(1, 10_000),
         default: "100",
         doc: "How many message ids a stream remembers of a producer.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "hll-sparse-max-bytes",
         kind: unsigned_memory(0, i64::MAX),
         default: "3000",
         doc: "Bytes up to which a HyperLogLog is sparse.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "array-slice-size",

@@ -1,7 +1,7 @@
 //! Options: what only KeyDB has.
 
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{ACCEPTED, ConfigOption, MISSING, Mutability, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, MISSING, Mutability, NOT_YET};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -16,7 +16,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "multi-master",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Lets a replica follow several primaries.",
         ..NOT_YET
     },
@@ -93,7 +93,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "use-exit-on-panic",
         default: "no",
         doc: "Exits without a core dump where a panic ends the process.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "enable-keydb-fastsync",
@@ -150,14 +150,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "storage-provider",
         kind: special::ANY_WORDS,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The storage behind memory, and its path.",
         ..MISSING
     },
     ConfigOption {
         name: "storage-provider-options",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Options of the storage behind memory.",
         ..NOT_YET
     },
@@ -165,7 +165,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "storage-cache-mode",
         kind: Kind::Choice(&["writeback", "writethrough"]),
         default: "writethrough",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "When changes reach the storage behind memory.",
         ..NOT_YET
     },
@@ -179,7 +179,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "flash-disable-key-cache",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Keeps no keys of the storage in memory.",
         ..NOT_YET
     },
@@ -187,7 +187,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "semi-ordered-set-bucket-size",
         kind: integer(0, i32::MAX as i64),
         default: "0",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The bucket size of KeyDB's sets.",
         ..ACCEPTED
     },
@@ -195,7 +195,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-backlog-disk-reserve",
         kind: memory(0, i64::MAX),
         default: "0",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Disk space for a backlog that outgrows memory.",
         ..ACCEPTED
     },
@@ -229,7 +229,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "db-s3-object",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "An S3 object to load from and save to.",
         ..MISSING
     },

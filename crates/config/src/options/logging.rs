@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
 use super::super::kind::{Kind, TEXT};
-use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::settings::settings;
 
 /// The log.
@@ -14,56 +14,56 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: Kind::Choice(LogLevel::WORDS),
         default: "notice",
         doc: "How much the log says.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "logfile",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The log's file; the standard output by default.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "log-format",
         kind: Kind::Choice(LogFormat::WORDS),
         default: "legacy",
         doc: "How a line of the log is written.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "log-timestamp-format",
         kind: Kind::Choice(LogTimestampFormat::WORDS),
         default: "legacy",
         doc: "How the log writes the time.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "syslog-enabled",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Sends the log to syslog, too.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "syslog-ident",
         kind: TEXT,
         default: "redis",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The name in syslog.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "syslog-facility",
         kind: Kind::Choice(SyslogFacility::WORDS),
         default: "local0",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The facility in syslog.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "always-show-logo",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Shows the logo even where nobody looks.",
         ..ACCEPTED
     },
@@ -71,7 +71,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "crash-log-enabled",
         default: "yes",
         doc: "Writes a report when the server crashes.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "crash-memcheck-enabled",

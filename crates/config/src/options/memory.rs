@@ -2,7 +2,7 @@
 
 use super::super::choices::MaxmemoryPolicy;
 use super::super::kind::{Kind, Unit, integer, unsigned_memory};
-use super::super::option::{ACCEPTED, ConfigOption, Mutability, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability, NOT_YET};
 use super::super::settings::settings;
 
 /// The memory limit and what happens at it.
@@ -14,14 +14,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "The memory limit in bytes, or in percent of what the machine or the container has; \
               0 is no limit.",
         cost: "A SET that evicts takes 1.1 to 1.75 times the CPU of one that does not.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "maxmemory-policy",
         kind: Kind::Choice(MaxmemoryPolicy::WORDS),
         default: "noeviction",
         doc: "What is evicted at the memory limit.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "maxmemory-samples",
@@ -29,35 +29,35 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "5",
         doc: "How many keys are compared to find one to evict.",
         cost: "More of them choose better, and each takes CPU of the write that evicts.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "maxmemory-eviction-tenacity",
         kind: integer(0, 100),
         default: "10",
         doc: "How much work eviction does before it lets clients go on.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "replica-ignore-maxmemory",
         aliases: &["slave-ignore-maxmemory"],
         default: "yes",
         doc: "Leaves eviction on a replica to its primary.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "lfu-log-factor",
         kind: integer(0, i32::MAX as i64),
         default: "10",
         doc: "How many accesses saturate a key's frequency counter.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "lfu-decay-time",
         kind: integer(0, i32::MAX as i64),
         default: "1",
         doc: "Minutes after which a key's frequency counter falls by one.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "lazyfree-lazy-eviction",
@@ -101,49 +101,49 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "yes",
         doc: "Moves values out of pages that removals left half empty, so that memory goes back.",
         cost: "While memory is wasted, up to `active-defrag-cycle-max` percent of each worker.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "active-defrag-ignore-bytes",
         kind: unsigned_memory(1, i64::MAX),
         default: "1mb",
         doc: "Wasted bytes below which nothing is defragmented.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "active-defrag-threshold-lower",
         kind: integer(0, 1000),
         default: "4",
         doc: "Percent of waste at which defragmentation begins.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "active-defrag-threshold-upper",
         kind: integer(0, 1000),
         default: "100",
         doc: "Percent of waste at which defragmentation works hardest.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "active-defrag-cycle-min",
         kind: integer(1, 99),
         default: "1",
         doc: "Least percent of each worker's time for defragmentation.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "active-defrag-cycle-max",
         kind: integer(1, 99),
         default: "25",
         doc: "Most percent of each worker's time for defragmentation.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "active-defrag-cycle-us",
         kind: integer(0, 100_000),
         default: "500",
         doc: "Microseconds of one round of defragmentation.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "active-defrag-max-scan-fields",
@@ -161,9 +161,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "disable-thp",
         default: "yes",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Turns off transparent huge pages for the process.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "key-memory-histograms",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{BusyScope, HttpCommands};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ConfigOption, Mutability, NOT_YET, WORKS};
+use super::super::option::{ConfigOption, LIVE_OPTION, Mutability, NOT_YET};
 use super::super::settings::settings;
 use super::super::special;
 use super::super::value_types::{BindAddress, KeyEvents};
@@ -15,29 +15,29 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "http-port",
         kind: integer(0, 65_535),
         default: "0",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The port of HTTP: the dashboard at /, its data at /api, /metrics for Prometheus, \
               /healthz and /readyz; 0 listens on none.",
         cost: "One thread; each scrape reads what INFO reads, off the workers.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "http-tls-port",
         kind: integer(0, 65_535),
         default: "0",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The same over TLS, with the certificates of tls-cert-file and what belongs to it; 0 \
               listens on none.",
         cost: "Handshakes are on the thread of HTTP.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "http-bind",
         kind: special::BIND,
         default: "127.0.0.1 -::1",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The addresses on which http-port and http-tls-port are opened.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "http-commands",
@@ -45,16 +45,16 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "read",
         doc: "Which commands the console of the dashboard runs, beside the rights of the user who \
               asks: none, those that change nothing, or all.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "http-metrics-on-port",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Whether `GET /metrics` of HTTP is answered on port and tls-port, too, to those \
               who may run INFO, if it is the first that a connection says.",
         cost: "The thread of HTTP.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "otlp-endpoint",
@@ -120,7 +120,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "One of so many requests is looked at, by chance, for KEYSTATS HOT and the requests \
               of prefixes; 0 looks at none.",
         cost: "A few instructions a command; a sample is some thousand.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "big-keys",
@@ -128,7 +128,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Whether keys are noted that grow to be among the biggest, for KEYSTATS BIG; those \
               with names beyond 1 KB are not.",
         cost: "A comparison for each value that is made anew or grows.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "key-prefixes",
@@ -136,7 +136,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "",
         doc: "The prefixes that KEYSTATS PREFIXES counts keys by, with blanks between them; if \
               there are none, what stands up to the first colon is one.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "key-prefixes-interval",
@@ -145,18 +145,18 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Seconds from one count of all keys by their prefixes to the next, for /metrics and \
               the dashboard; 0 counts only when KEYSTATS PREFIXES asks.",
         cost: "A look at each key, on a background thread.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "prefix-index",
         kind: TEXT,
         default: "",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The prefixes, with blanks between them, whose keys are indexed: SCAN and RM with a \
               MATCH that begins so, and DELPREFIX, look at no other key.",
         cost: "About 16 bytes a key of each prefix, and 250 for each of the 16,384 partitions \
               that has one; a comparison for each key that comes or goes.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "latency-baseline-window",
@@ -165,7 +165,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Seconds after which each command's latency is compared with the best that it has \
               shown; one that strays is told in the log, by LATENCY and in /metrics. 0 compares \
               none.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "slowlog-log-slower-than",
@@ -174,7 +174,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "10000",
         doc: "Microseconds from which a command is slow; below 0 none is.",
         cost: "0 notes every command, and copies its arguments.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "slowlog-max-len",
@@ -182,76 +182,76 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i64::MAX),
         default: "128",
         doc: "How many slow commands are remembered.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "slowlog-entry-max-argc",
         kind: integer(2, i32::MAX as i64),
         default: "32",
         doc: "How many arguments of a slow command are remembered.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "slowlog-entry-max-string-len",
         kind: integer(1, i32::MAX as i64),
         default: "128",
         doc: "How many bytes of an argument of a slow command are remembered.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "commandlog-request-larger-than",
         kind: integer(-1, i64::MAX),
         default: "1048576",
         doc: "Bytes from which a request is large; below 0 none is.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "commandlog-large-request-max-len",
         kind: integer(0, i64::MAX),
         default: "128",
         doc: "How many large requests are remembered.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "commandlog-reply-larger-than",
         kind: integer(-1, i64::MAX),
         default: "1048576",
         doc: "Bytes from which a reply is large; below 0 none is.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "commandlog-large-reply-max-len",
         kind: integer(0, i64::MAX),
         default: "128",
         doc: "How many large replies are remembered.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "latency-monitor-threshold",
         kind: integer(0, i64::MAX),
         default: "0",
         doc: "Milliseconds from which an event is remembered by LATENCY; 0 remembers none.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "latency-tracking",
         default: "yes",
         doc: "Keeps a histogram of each command's latency.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "latency-tracking-info-percentiles",
         kind: special::PERCENTILES,
         default: "50 99 99.9",
         doc: "The percentiles that INFO shows.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "notify-keyspace-events",
         kind: special::KEY_EVENTS,
         doc: "Which changes of keys are published.",
         cost: "Each change of a class that is on publishes one message or two.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "busy-reply-threshold",
@@ -260,7 +260,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "5000",
         doc: "Milliseconds after which a command that holds everything up makes others answer \
               BUSY.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "busy-scope",
@@ -268,7 +268,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "keys",
         doc: "Whom a script that has run for `busy-reply-threshold` makes answer BUSY: those who \
               want a key that it holds, or the whole server, as in Redis.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "lua-enable-deprecated-api",

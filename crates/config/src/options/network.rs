@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::kind::{Kind, TEXT, Unit, integer, unsigned};
-use super::super::option::{ACCEPTED, ConfigOption, MISSING, Mutability, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::settings::settings;
 use super::super::special;
 use super::super::value_types::BindAddress;
@@ -15,14 +15,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, 65_535),
         default: "6379",
         doc: "The TCP port to listen on; 0 listens on none.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "listen-on-any-port",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Where `port` is 0, listens on a port that the system chooses and the log tells.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "bind",
@@ -30,72 +30,72 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "* -::*",
         doc: "The addresses to listen on; a leading `-` forgives an address that the machine \
               has not.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "bind-source-addr",
-        kind: TEXT,
-        doc: "The address that outgoing connections come from.",
-        ..NOT_YET
+        kind: special::IP,
+        doc: "The address that outgoing connections come from, where a socket can have it.",
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "protected-mode",
         default: "yes",
         doc: "Refuses clients of other machines while there is neither a password nor an \
               explicit address.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tcp-backlog",
         kind: integer(0, i32::MAX as i64),
         default: "511",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "How many connections may wait to be accepted.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tcp-keepalive",
         kind: integer(0, i32::MAX as i64),
         default: "300",
         doc: "Seconds of silence after which the kernel probes a client; 0 never probes.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "unixsocket",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The path of the Unix socket to listen on; none by default.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "unixsocketperm",
         kind: Kind::Number { least: 0, most: 0o777, unit: Unit::Octal, signed: true },
         default: "0",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The permissions of the Unix socket, in octal; 0 leaves them to the umask.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "unixsocketgroup",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The group that owns the Unix socket.",
-        ..MISSING
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "socket-mark-id",
         kind: unsigned(0, u32::MAX as i64),
         default: "0",
-        access: Mutability::Startup,
-        doc: "The mark that the kernel puts on packets of our sockets.",
-        ..NOT_YET
+        mutability: Mutability::Startup,
+        doc: "The mark of the sockets that listen, for the kernel's routes and filters; 0 is none.",
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "mptcp",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Listens with Multipath TCP.",
-        ..NOT_YET
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "max-new-connections-per-cycle",
@@ -128,7 +128,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "rdma-rx-size",
         kind: integer(65_536, 16_777_216),
         default: "1048576",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The size of an RDMA receive buffer.",
         ..ACCEPTED
     },
@@ -136,7 +136,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "rdma-completion-vector",
         kind: integer(-1, 1024),
         default: "-1",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The RDMA completion vector.",
         ..ACCEPTED
     },
@@ -144,18 +144,22 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "availability-zone",
         kind: TEXT,
         doc: "A name of the place this server stands in, told to clients by INFO and HELLO.",
-        ..WORKS
+        ..LIVE_OPTION
     },
 ];
 
 settings! {
     AVAILABILITY_ZONE: Arc<[u8]> = "availability-zone";
     BIND: Vec<BindAddress> = "bind";
+    BIND_SOURCE_ADDR: Arc<[u8]> = "bind-source-addr";
     LISTEN_ON_ANY_PORT: bool = "listen-on-any-port";
+    MPTCP: bool = "mptcp";
     PORT: u16 = "port";
     PROTECTED_MODE: bool = "protected-mode";
+    SOCKET_MARK_ID: u32 = "socket-mark-id";
     TCP_BACKLOG: i32 = "tcp-backlog";
     TCP_KEEPALIVE: u32 = "tcp-keepalive";
     UNIXSOCKET: Arc<[u8]> = "unixsocket";
+    UNIXSOCKETGROUP: Arc<[u8]> = "unixsocketgroup";
     UNIXSOCKETPERM: u32 = "unixsocketperm";
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{AofLoadErrors, AppendFsync, RdbVersionCheck};
 use super::super::kind::{Kind, integer, memory};
-use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::settings::settings;
 use super::super::special;
 use super::super::value_types::SavePoint;
@@ -15,17 +15,17 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "dir",
         kind: special::DIRECTORY,
         default: ".",
-        access: Mutability::Protected,
+        mutability: Mutability::Protected,
         doc: "The working directory, where files are written.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "dbfilename",
         kind: special::DUMP_NAME,
         default: "dump.rdb",
-        access: Mutability::Protected,
+        mutability: Mutability::Protected,
         doc: "The snapshot's file name.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "save",
@@ -35,67 +35,67 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
               takes none.",
         cost: "A snapshot takes CPU of up to five threads and room on the disk for a second \
         file; nothing is forked.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "stop-writes-on-bgsave-error",
         default: "yes",
         doc: "Refuses writes while snapshots fail.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdbcompression",
         default: "yes",
         doc: "Compresses strings in snapshots, and in what DUMP replies.",
         cost: "CPU of the threads that write and load, for smaller files.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdbchecksum",
         default: "yes",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Ends snapshots with a checksum.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdb-del-sync-files",
         default: "no",
         doc: "Whether a replica without persistence removes the snapshot file that a full sync \
               left. A primary removes the files that it made for replicas in any case.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdb-save-incremental-fsync",
         default: "yes",
         doc: "Syncs a snapshot to disk as it is written.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdb-save-max-bytes-per-second",
         kind: memory(0, i64::MAX),
         default: "0",
         doc: "The pace at which snapshots are written; 0 is as fast as it goes.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdb-write-version",
         kind: integer(0, 9999),
         default: "0",
         doc: "The version of the format of snapshots; 0 is the lowest that holds the data.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdb-version-check",
         kind: Kind::Choice(RdbVersionCheck::WORDS),
         default: "strict",
         doc: "Whether snapshots of unknown versions may be loaded.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdb-skip-module-data",
         default: "no",
         doc: "Passes over what modules wrote into a snapshot, rather than refusing to load it.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "rdb-key-save-delay",
@@ -103,7 +103,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         hidden: true,
         doc: "Microseconds to wait after each key saved; a test aid of Redis.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "key-load-delay",
@@ -111,7 +111,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         hidden: true,
         doc: "Microseconds to wait after each key loaded; a test aid of Redis.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "loading-process-events-interval-bytes",
@@ -131,17 +131,17 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "preload-file",
         kind: special::PRELOADED,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "A file to load at the start in place of the usual ones: rdb:<path>, or aof:<path> of \
               a manifest.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "snapshot-cron",
         aliases: &["snapshot_cron"],
         kind: special::SCHEDULE,
         doc: "The minutes (UTC) at which a snapshot is taken, in the words of crontab.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "appendonly",
@@ -149,23 +149,23 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Whether changes are written to a journal on disk.",
         cost: "Every write goes to a file, too: with `everysec` a SET pipelined by 16 has 0.85 \
         of its rate without a log.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "appendfilename",
         kind: special::APPEND_NAME,
         default: "appendonly.aof",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The journal's file name.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "appenddirname",
         kind: special::APPEND_DIRECTORY,
         default: "appendonlydir",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The journal's directory, within `dir`.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "appendfsync",
@@ -174,20 +174,20 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "When the journal reaches the disk.",
         cost: "`always` holds each reply until the disk has the write; `everysec` and `no` lose \
         what a crash of the machine leaves unwritten.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-direct-writes",
         default: "yes",
         doc: "Unless appendfsync is no, the log is written past the system's memory if it can be.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "no-appendfsync-on-rewrite",
         default: "no",
         doc: "Leaves out the journal's syncs while it is rewritten or a snapshot is written.",
         cost: "A crash of the machine meanwhile loses what was written since the rewrite began.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "auto-aof-rewrite-percentage",
@@ -196,27 +196,27 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Growth in percent at which the journal is rewritten; 0 never does.",
         cost: "A rewrite is a snapshot: CPU of some threads, and room on the disk for a second \
         base.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "auto-aof-rewrite-min-size",
         kind: memory(0, i64::MAX),
         default: "64mb",
         doc: "The size below which the journal is not rewritten.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-load-truncated",
         default: "yes",
         doc: "Loads a journal whose last record is cut off.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-load-corrupt-tail-max-size",
         kind: memory(0, i64::MAX),
         default: "0",
         doc: "The longest corrupt end of a journal that is cut off when loading.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-load-errors",
@@ -224,26 +224,26 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "refuse",
         doc: "Whether a journal with a command that is answered with an error is loaded without \
               that, or refused.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-use-rdb-preamble",
         default: "yes",
         doc: "Begins a rewritten journal with a snapshot.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-timestamp-enabled",
         default: "no",
         doc: "Notes the time in the journal.",
         cost: "A line in the log for each second in which something was written.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-rewrite-incremental-fsync",
         default: "yes",
         doc: "Syncs a rewritten journal to disk as it is written.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-disable-auto-gc",
@@ -255,16 +255,16 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "backupdirname",
         kind: special::BACKUP_DIRECTORY,
         default: "backupdir",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The directory of BACKUP, within `dir`.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "backup-sealed-ttl",
         kind: integer(0, i64::MAX),
         default: "0",
         doc: "Seconds after which a sealed backup is removed; 0 keeps it.",
-        ..WORKS
+        ..LIVE_OPTION
     },
 ];
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{OomScoreAdj, Supervised};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::settings::settings;
 use super::super::special;
 use super::super::value_types::ShutdownFlags;
@@ -14,79 +14,79 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "daemonize",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Runs in the background.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "pidfile",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The file that says the process id.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "supervised",
         kind: Kind::Choice(Supervised::WORDS),
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Who watches over the process.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "run-as-user",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The user whose rights the process has instead of those of root. Of root's it keeps \
               the one to ports below 1024, where one is configured.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "sandbox",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Confines the process to the files and folders that its configuration names, and to \
               the system calls that it needs, as far as the kernel can. `dir` stays as it is.",
         cost: "Some nanoseconds for each system call.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "databases",
         kind: integer(1, i32::MAX as i64),
         default: "16",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "How many databases there are.",
         cost: "An empty one costs nothing; one that is used costs what it holds.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "set-proc-title",
         default: "yes",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Shows what the server does in its process title.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "proc-title-template",
         kind: special::TITLE_TEMPLATE,
         default: "{title} {listen-addr} {server-mode}",
         doc: "What the process title says.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "reported-redis-version",
         kind: special::VERSION,
         default: "8.2.3",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The version of Redis that clients are told, by which they know what is there.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "oom-score-adj",
         kind: Kind::Choice(OomScoreAdj::WORDS),
         default: "no",
         doc: "Whether the kernel's out-of-memory scores are set.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "oom-score-adj-values",
@@ -94,28 +94,28 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0 200 800",
         doc: "The out-of-memory scores of a primary, of a replica and of a child; there are no \
               children here.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "shutdown-timeout",
         kind: integer(0, i32::MAX as i64),
         default: "10",
         doc: "Seconds that a shutdown waits for replicas.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "shutdown-on-sigint",
         kind: special::SHUTDOWN,
         default: "default",
         doc: "How an interrupt shuts the server down.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "shutdown-on-sigterm",
         kind: special::SHUTDOWN,
         default: "default",
         doc: "How a SIGTERM shuts the server down.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "ignore-warnings",
@@ -141,14 +141,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         hidden: true,
         doc: "Milliseconds after which a stuck event loop reports itself.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "debug-context",
         kind: TEXT,
         hidden: true,
         doc: "A text for crash reports.",
-        ..WORKS
+        ..LIVE_OPTION
     },
 ];
 

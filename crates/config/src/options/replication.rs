@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{DisklessLoad, PropagationErrorBehavior};
 use super::super::kind::{Kind, TEXT, Unit, integer, memory};
-use super::super::option::{ACCEPTED, ConfigOption, Mutability, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -14,9 +14,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replicaof",
         aliases: &["slaveof"],
         kind: special::REPLICAOF,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Host and port of the primary that this server replicates.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "masterauth",
@@ -24,7 +24,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: TEXT,
         sensitive: true,
         doc: "The password for the primary.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "masteruser",
@@ -32,21 +32,21 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: TEXT,
         doc: "The user name for the primary.",
         sensitive: true,
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "replica-serve-stale-data",
         aliases: &["slave-serve-stale-data"],
         default: "yes",
         doc: "Answers reads while the primary is out of reach.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "replica-read-only",
         aliases: &["slave-read-only"],
         default: "yes",
         doc: "Refuses writes on a replica.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "replica-priority",
@@ -54,20 +54,20 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "100",
         doc: "Sentinel's preference among replicas; 0 is never promoted.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "replica-announced",
         default: "yes",
         doc: "Whether Sentinel tells clients of this replica.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "replica-announce-ip",
         aliases: &["slave-announce-ip"],
         kind: TEXT,
         doc: "The address that a replica tells its primary.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "replica-announce-port",
@@ -75,14 +75,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, 65_535),
         default: "0",
         doc: "The port that a replica tells its primary.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "replica-ignore-disk-write-errors",
         default: "no",
         doc: "Lets a replica go on when its journal or its snapshots cannot be written, instead of \
               ending its process.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-ping-replica-period",
@@ -90,20 +90,20 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(1, i32::MAX as i64),
         default: "10",
         doc: "Seconds between pings to replicas.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-timeout",
         kind: integer(1, i32::MAX as i64),
         default: "60",
         doc: "Seconds of silence after which a link is closed.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-disable-tcp-nodelay",
         default: "no",
         doc: "Lets the kernel collect small packets to replicas.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-backlog-size",
@@ -111,20 +111,20 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "1mb",
         doc: "How many bytes of the stream are kept for replicas that reconnect.",
         cost: "So much memory, from the first replica on.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-backlog-ttl",
         kind: integer(0, i64::MAX),
         default: "3600",
         doc: "Seconds that the backlog is kept without replicas.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-diskless-sync",
         default: "yes",
         doc: "Sends full syncs without a file on disk.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-diskless-sync-delay",
@@ -132,14 +132,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "5",
         doc: "Seconds a full sync waits for more replicas.",
         cost: "The first replica waits so long for its data.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-diskless-sync-max-replicas",
         kind: integer(0, i32::MAX as i64),
         default: "0",
         doc: "Replicas at which a full sync waits no longer.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-diskless-load",
@@ -147,21 +147,21 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "disabled",
         doc: "How a replica loads a full sync without a file.",
         cost: "`swapdb` holds the old data and the new ones in memory at once.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-rdb-channel",
         default: "yes",
         hidden: true,
         doc: "Sends snapshot and stream over two connections.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-mptcp",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Connects to the primary with Multipath TCP.",
-        ..NOT_YET
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "repl-compression",
@@ -183,13 +183,13 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         doc: "Bytes of the stream that a replica holds while it loads; 0 uses the output \
               buffer's limit.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "dual-channel-replication-enabled",
         default: "no",
         doc: "Sends snapshot and stream over two connections, as Valkey does.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "min-replicas-to-write",
@@ -198,7 +198,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         doc: "How many replicas must be near for writes to be accepted.",
         cost: "Writes are refused while fewer replicas are near.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "min-replicas-max-lag",
@@ -206,7 +206,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "10",
         doc: "Seconds after which a silent replica is not near.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "propagation-error-behavior",
@@ -214,14 +214,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "ignore",
         doc: "Whether a command of the primary that fails here ends the process, or is told of \
               and passed over.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "import-mode",
         default: "no",
         doc: "Leaves expiry to the source while data is imported.",
         cost: "Keys whose time is over stay while it is on.",
-        ..WORKS
+        ..LIVE_OPTION
     },
 ];
 
@@ -249,6 +249,7 @@ settings! {
     REPL_DISKLESS_SYNC: bool = "repl-diskless-sync";
     REPL_DISKLESS_SYNC_DELAY: u32 = "repl-diskless-sync-delay";
     REPL_DISKLESS_SYNC_MAX_REPLICAS: usize = "repl-diskless-sync-max-replicas";
+    REPL_MPTCP: bool = "repl-mptcp";
     REPL_PING_REPLICA_PERIOD: u32 = "repl-ping-replica-period";
     REPL_RDB_CHANNEL: bool = "repl-rdb-channel";
     REPL_TIMEOUT: u32 = "repl-timeout";

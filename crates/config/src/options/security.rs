@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{AclPubsubDefault, DebugAccess};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::quota_rules::{OF_DATABASES, OF_USERS, QuotaRule};
 use super::super::settings::settings;
 
@@ -15,28 +15,28 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: TEXT,
         sensitive: true,
         doc: "The default user's password.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aclfile",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The file of users.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "acllog-max-len",
         kind: integer(0, i64::MAX),
         default: "128",
         doc: "How many refusals ACL LOG remembers.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "acl-pubsub-default",
         kind: Kind::Choice(AclPubsubDefault::WORDS),
         default: "resetchannels",
         doc: "Which channels a new user may use.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "usage-accounting",
@@ -45,7 +45,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
               for each user and each database, for QUOTA, INFO quotas and /metrics; a quota does \
               that, too.",
         cost: "Some additions for each request.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "user-quota",
@@ -55,7 +55,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
               cpu-microseconds, then how much, as 1000 a second or 1000/60 in sixty seconds. \
               Several may follow, on one line or on several.",
         cost: "As usage-accounting; a user with a quota sends no requests that share locks.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "db-quota",
@@ -64,43 +64,43 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "The same for databases by their numbers; `memory`, too, is a limit of theirs, beyond \
               which what takes memory is refused.",
         cost: "As user-quota, for whoever uses the database.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "enable-protected-configs",
         kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Who may set protected options.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "enable-debug-command",
         kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Who may call DEBUG.",
         cost: "Whoever may call DEBUG can end the server.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "enable-module-command",
         kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Who may call MODULE.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "hide-user-data-from-log",
         default: "yes",
         doc: "Keeps keys and values out of the log.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "hash-seed",
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "What seeds the hash of keys; ours is always random.",
         ..ACCEPTED
     },

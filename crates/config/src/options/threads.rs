@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::kind::{Kind, TEXT, Unit, integer};
-use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, LIVE_OPTION, Mutability};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -17,7 +17,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "How many threads serve clients; 0 is one per core that the process may use.",
         cost: "More of them than cores wait for each other; where clients share the cores, one \
         fewer may be faster.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "server-thread-affinity",
@@ -25,26 +25,26 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         doc: "Binds each worker to a core of its own.",
         cost: "A bound worker waits while another process has its core.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "server-batch-scheduling",
         default: "yes",
         doc: "Busy workers do not interrupt clients of this machine, nor the log's thread them.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "io-threads",
         kind: integer(1, 256),
         default: "1",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Redis' threads that read and write; worker-threads says how many serve clients here.",
         ..ACCEPTED
     },
     ConfigOption {
         name: "io-threads-do-reads",
         default: "no",
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "Whether Redis' threads also read.",
         ..ACCEPTED
     },
@@ -76,7 +76,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, 128),
         default: "16",
         doc: "How many keys of pipelined requests are fetched from memory ahead; 0 is none.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "lookahead",
@@ -89,33 +89,33 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "server-cpulist",
         aliases: &["server_cpulist"],
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The cores of the process: a list such as 0-7:2,9.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "bio-cpulist",
         aliases: &["bio_cpulist"],
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The cores of threads for heavy work and for the journal.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "aof-rewrite-cpulist",
         aliases: &["aof_rewrite_cpulist"],
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The cores of threads that rewrite the journal.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "bgsave-cpulist",
         aliases: &["bgsave_cpulist"],
         kind: TEXT,
-        access: Mutability::Startup,
+        mutability: Mutability::Startup,
         doc: "The cores of threads that write a snapshot.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "hz",
@@ -142,7 +142,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "1",
         doc: "How much time is spent on finding expired keys.",
         cost: "Higher ones take more of the time of workers.",
-        ..WORKS
+        ..LIVE_OPTION
     },
 ];
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{TlsAuthClients, TlsAuthClientsUser};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ConfigOption, WORKS};
+use super::super::option::{ConfigOption, LIVE_OPTION};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -17,122 +17,142 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "The TLS port to listen on; 0 listens on none.",
         cost: "A handshake takes 110 to 470 us of CPU on threads of its own, a record of 290 \
         bytes 0.3 us on a worker.",
-        ..WORKS
+        ..LIVE_OPTION
     },
-    ConfigOption { name: "tls-cert-file", kind: TEXT, doc: "The server's certificate.", ..WORKS },
-    ConfigOption { name: "tls-key-file", kind: TEXT, doc: "The server's private key.", ..WORKS },
+    ConfigOption {
+        name: "tls-cert-file",
+        kind: TEXT,
+        doc: "The server's certificate.",
+        ..LIVE_OPTION
+    },
+    ConfigOption {
+        name: "tls-key-file",
+        kind: TEXT,
+        doc: "The server's private key.",
+        ..LIVE_OPTION
+    },
     ConfigOption {
         name: "tls-key-file-pass",
         kind: TEXT,
         sensitive: true,
         doc: "The private key's password.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-client-cert-file",
         kind: TEXT,
         doc: "The certificate for outgoing connections.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-client-key-file",
         kind: TEXT,
         doc: "The private key for outgoing connections.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-client-key-file-pass",
         kind: TEXT,
         sensitive: true,
         doc: "The password of the private key for outgoing connections.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-dh-params-file",
         kind: special::NO_DH_PARAMETERS,
         doc: "Diffie-Hellman parameters: refused, keys are exchanged by elliptic curves.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-ca-cert-file",
         kind: TEXT,
         doc: "Certificates of the authorities that clients are checked against.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-ca-cert-dir",
         kind: TEXT,
         doc: "A directory of such certificates.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-auth-clients",
         kind: Kind::Choice(TlsAuthClients::WORDS),
         default: "yes",
         doc: "Whether clients must show a certificate.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-auth-clients-user",
         kind: Kind::Choice(TlsAuthClientsUser::WORDS),
         default: "off",
         doc: "Which field of a client's certificate names its user.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-expected-peer-name",
         kind: TEXT,
         doc: "Names that a peer's certificate must carry.",
-        ..WORKS
+        ..LIVE_OPTION
     },
-    ConfigOption { name: "tls-replication", default: "no", doc: "Replicates over TLS.", ..WORKS },
+    ConfigOption {
+        name: "tls-replication",
+        default: "no",
+        doc: "Replicates over TLS.",
+        ..LIVE_OPTION
+    },
     ConfigOption {
         name: "tls-cluster",
         default: "no",
         doc: "The bus of a cluster, moves of its slots and MIGRATE speak TLS.",
-        ..WORKS
+        ..LIVE_OPTION
     },
-    ConfigOption { name: "tls-protocols", kind: TEXT, doc: "The TLS versions to speak.", ..WORKS },
-    ConfigOption { name: "tls-ciphers", kind: TEXT, doc: "The ciphers of TLS 1.2.", ..WORKS },
+    ConfigOption {
+        name: "tls-protocols",
+        kind: TEXT,
+        doc: "The TLS versions to speak.",
+        ..LIVE_OPTION
+    },
+    ConfigOption { name: "tls-ciphers", kind: TEXT, doc: "The ciphers of TLS 1.2.", ..LIVE_OPTION },
     ConfigOption {
         name: "tls-ciphersuites",
         kind: TEXT,
         doc: "The cipher suites of TLS 1.3.",
-        ..WORKS
+        ..LIVE_OPTION
     },
-    ConfigOption { name: "tls-groups", kind: TEXT, doc: "The key exchange groups.", ..WORKS },
+    ConfigOption { name: "tls-groups", kind: TEXT, doc: "The key exchange groups.", ..LIVE_OPTION },
     ConfigOption {
         name: "tls-prefer-server-ciphers",
         default: "no",
         doc: "Lets the server choose the cipher.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-session-caching",
         default: "yes",
         doc: "Lets clients resume sessions.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-session-cache-size",
         kind: integer(0, i32::MAX as i64),
         default: "20480",
         doc: "How many sessions may be resumed.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-session-cache-timeout",
         kind: integer(0, i32::MAX as i64),
         default: "300",
         doc: "Seconds that a session may be resumed.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "tls-auto-reload-interval",
         kind: integer(0, i32::MAX as i64),
         default: "0",
         doc: "Seconds between looks for new certificates; 0 never looks.",
-        ..WORKS
+        ..LIVE_OPTION
     },
 ];
 

@@ -4,7 +4,7 @@
 //! Invariants: what a manifest may name is whole up to the increment that is written; a rewrite is
 //! told to be over, and a log to be on, when a crash cannot undo it any more.
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use engine::runtime::failpoint;
 use engine::runtime::log::log_warning;
 use keyspace::Lsn;
@@ -32,7 +32,7 @@ impl LogWriter {
                 }
             }
             Err(error) => {
-                let why = plain(&error);
+                let why = strerror(&error);
                 log_warning!(self.server.log, "Can't open a new AOF increment: {why}");
                 self.cut = None;
                 if self.state != LogState::Healthy || !self.files.is_sure() {
@@ -88,7 +88,7 @@ impl LogWriter {
             self.relocate(base, beginning)
         };
         failpoint::point_in_log();
-        installed.map_err(|error| plain(&error))?;
+        installed.map_err(|error| strerror(&error))?;
         if beginning == Beginning::Apart {
             self.state = LogState::Healthy;
             if self.server.aof.is_on() {
@@ -106,7 +106,7 @@ impl LogWriter {
             Ok(leftovers) => rewrite::remove(self.server, leftovers),
             // The old files stay in the manifest as what they are.
             Err(error) => {
-                log_warning!(self.server.log, "Can't forget old AOF files: {}", plain(&error));
+                log_warning!(self.server.log, "Can't forget old AOF files: {}", strerror(&error));
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{APPENDDIRNAME, APPENDFILENAME};
 use persist::aof::manifest::{AofFile, BaseForm, Manifest};
 use persist::storage::{Claim, File, OpenMode, Storage, read_whole, write_all};
@@ -43,7 +43,7 @@ pub(super) enum Beginning {
 
 /// What is said of a directory that cannot be found or opened.
 fn unopened(error: &io::Error) -> String {
-    format!("cannot open its directory: {}", plain(error))
+    format!("cannot open its directory: {}", strerror(error))
 }
 
 impl AofDirectory {
@@ -86,7 +86,7 @@ impl AofDirectory {
                 Manifest::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
-            Err(error) => return Err(format!("{}: {}", path.display(), plain(&error))),
+            Err(error) => return Err(format!("{}: {}", path.display(), strerror(&error))),
         };
         Ok(Self { storage, directory, name, manifest, is_sure: true, _claim: claim })
     }
@@ -300,7 +300,7 @@ pub(super) fn naming(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 /// What an error says, without the file's name.
 pub(super) fn bare(error: &io::Error) -> String {
     let named = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>());
-    plain(named.map_or(error, |named| &named.error))
+    strerror(named.map_or(error, |named| &named.error))
 }
 
 impl fmt::Display for FileError {
@@ -335,7 +335,7 @@ pub(super) fn make_directory(server: &Durability, for_backup: Option<&Path>) -> 
 pub(super) fn unmade_directory(server: &Durability, error: &io::Error) -> String {
     let name = server.config.get(APPENDDIRNAME);
     let path = directory(server).unwrap_or_else(|_| OsStr::from_bytes(&name).into());
-    format!("Can't open or create append-only dir {}: {}", path.display(), plain(error))
+    format!("Can't open or create append-only dir {}: {}", path.display(), strerror(error))
 }
 
 /// Where the base is written that is under way.

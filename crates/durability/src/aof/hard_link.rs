@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use engine::runtime::failpoint;
 
 use super::files::Beginning;
@@ -18,7 +18,7 @@ impl LogWriter {
         match self.files.pin_base(&directory) {
             Ok(path) if backup.has_base(self.server, path.clone()) => {}
             Ok(path) => self.unpin(vec![path]),
-            Err(error) => backup.fail(self.server, &plain(&error)),
+            Err(error) => backup.fail(self.server, &strerror(&error)),
         }
     }
 
@@ -47,7 +47,7 @@ impl LogWriter {
         if !self.mark_end() {
             return Err("the disk does not keep the log".to_owned());
         }
-        let files = self.files.pin_increment(directory).map_err(|error| plain(&error))?;
+        let files = self.files.pin_increment(directory).map_err(|error| strerror(&error))?;
         if self.is_for_backup {
             // Whatever comes is passed over, until the log is taken back.
             self.end_file();
@@ -57,7 +57,7 @@ impl LogWriter {
                 if !self.files.is_sure() {
                     self.need_base(&error);
                 }
-                plain(&error)
+                strerror(&error)
             })?;
             failpoint::point_in_log();
             self.switch_file(next);

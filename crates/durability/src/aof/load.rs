@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use engine::journal::selection;
 use engine::keyspace_settings::set_replays;
@@ -66,7 +66,7 @@ pub fn find(server: &'static Durability) -> Result<AofFiles, String> {
         format!(
             "Can't upgrade the old AOF file {}: {}",
             files.single_path().display(),
-            plain(&error)
+            strerror(&error)
         )
     })?;
     measure(server, files)
@@ -91,7 +91,7 @@ fn measure(server: &Durability, files: AofDirectory) -> Result<AofFiles, String>
     for file in files.manifest().files() {
         let path = files.path(file);
         let length = server.storage.open(&path, OpenMode::Read).and_then(|file| file.length());
-        let fault = |error| format!("The AOF file {}: {}", path.display(), plain(&error));
+        let fault = |error| format!("The AOF file {}: {}", path.display(), strerror(&error));
         total += length.map_err(fault)?;
     }
     Ok(AofFiles { files, total })
@@ -116,7 +116,7 @@ impl AofFiles {
         if is_new {
             begin_base(server, &mut files).map_err(|error| {
                 let directory = files.directory().display();
-                format!("Can't create the AOF base file in {directory}: {}", plain(&error))
+                format!("Can't create the AOF base file in {directory}: {}", strerror(&error))
             })?;
         } else {
             let seconds = seconds_since(server, began_us);
@@ -124,7 +124,7 @@ impl AofFiles {
         }
         let last = open_last(server, &mut files, number);
         let last =
-            last.map_err(|error| format!("Can't open the append-only file {}", plain(&error)))?;
+            last.map_err(|error| format!("Can't open the append-only file {}", strerror(&error)))?;
         // What cannot be removed now a later rewrite finds.
         super::rewrite::remove(server, files.take_leftovers().unwrap_or_default());
         // How long the log was when its base was made nobody has noted. To take all of it would let
@@ -256,10 +256,10 @@ impl Source<'_> {
     /// Loads the file; a damaged end is cut off.
     fn load(&self, held: &mut Option<Tx>) -> Result<Replayed, String> {
         let mut file = self.open()?;
-        let length = file.length().map_err(|error| self.failure(&plain(&error)))?;
+        let length = file.length().map_err(|error| self.failure(&strerror(&error)))?;
         let mut head = vec![0; MAGIC_LEN];
         let count =
-            read_full(&mut *file, &mut head).map_err(|error| self.failure(&plain(&error)))?;
+            read_full(&mut *file, &mut head).map_err(|error| self.failure(&strerror(&error)))?;
         head.truncate(count);
         let mut offset = 0;
         if MAGICS.iter().any(|magic| head.starts_with(magic)) {
@@ -323,7 +323,7 @@ impl Source<'_> {
 
     fn open(&self) -> Result<Box<dyn File>, String> {
         let file = self.server.storage.open(self.path, OpenMode::Read);
-        file.map_err(|error| self.failure(&plain(&error)))
+        file.map_err(|error| self.failure(&strerror(&error)))
     }
 
     /// Cuts a damaged end off, if that is allowed; how long the file is then.
@@ -363,7 +363,7 @@ impl Source<'_> {
 
     fn cut(&self, cut_point: CutPoint) -> Result<u64, String> {
         let cut = cut_point.cut(&*self.server.storage, self.path);
-        cut.map_err(|error| self.failure(&plain(&error)))
+        cut.map_err(|error| self.failure(&strerror(&error)))
     }
 
     /// Whether a power loss may have left what is there from a place on, so that nobody relied on
@@ -372,7 +372,7 @@ impl Source<'_> {
         // A file without marks does not say so.
         let Some(number) = number else { return Ok(false) };
         let is_synced = is_synced_beyond(&mut *self.open()?, number, from);
-        is_synced.map(|is_synced| !is_synced).map_err(|error| self.failure(&plain(&error)))
+        is_synced.map(|is_synced| !is_synced).map_err(|error| self.failure(&strerror(&error)))
     }
 
     /// What is wrong lies not with the file: nothing is to be done to it.

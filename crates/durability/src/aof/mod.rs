@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::AppendFsync;
 use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use engine::journal::DurabilityLevel;
@@ -399,5 +399,5 @@ fn spawn(server: &'static Durability, writer: LogWriter) -> Result<(), String> {
         writer_restart::run(server, writer);
     };
     let spawned = thread.spawn(run).map(drop);
-    spawned.map_err(|error| format!("cannot start the thread of the log: {}", plain(&error)))
+    spawned.map_err(|error| format!("cannot start the thread of the log: {}", strerror(&error)))
 }

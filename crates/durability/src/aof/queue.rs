@@ -180,7 +180,7 @@ impl JournalReader for QueueReader {
         self.0.put(lsn, &[&note.line(), kept].concat(), false);
     }
 
-    fn keeps_local(&self) -> bool {
+    fn logs_local_writes(&self) -> bool {
         true
     }
 

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{
     AOF_REWRITE_INCREMENTAL_FSYNC, AUTO_AOF_REWRITE_MIN_SIZE, AUTO_AOF_REWRITE_PERCENTAGE,
 };
@@ -329,7 +329,7 @@ fn install_alone(server: &'static Durability, base: NewBase) -> Result<u64, Stri
         }
         Err(error) => {
             remove(server, vec![base.path]);
-            Err(plain(&error))
+            Err(strerror(&error))
         }
     }
 }

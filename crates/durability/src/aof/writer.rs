@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::random::Random;
 use config::AppendFsync;
 use config::settings::{
@@ -549,7 +549,7 @@ impl LogWriter {
         self.state = LogState::NeedsBase;
         self.cut = None;
         self.unwritten = Pieces::default();
-        self.server.backup.fail(self.server, &plain(error));
+        self.server.backup.fail(self.server, &strerror(error));
         if self.securing.take().is_some() {
             self.server.aof.change_phase(self.server, AofState::Starting);
             rewrite::done(self.server, None);

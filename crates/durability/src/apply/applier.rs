@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::REPLICA_IGNORE_DISK_WRITE_ERRORS;
 use engine::runtime::background::{BETWEEN_LOOKS, wait_for};
 use engine::runtime::counters::add;
@@ -345,7 +345,7 @@ impl Applier {
             None => {
                 let running = Running::Stream(Arc::clone(&self.source));
                 let spawned = ShareThreads::spawn(self.server, self.shares, &running);
-                spawned.map_err(|error| End::Fault(plain(&error)))?
+                spawned.map_err(|error| End::Fault(strerror(&error)))?
             }
         };
         let threads = self.threads.insert(threads);
@@ -415,7 +415,7 @@ impl Applier {
             // A pause waits for the world once it is on, so it is seen here, or waits for the end.
             // So is whether the rest was given up, as it is with the world stopped.
             if !self.is_paused() && !self.queue.is_closed() {
-                self.is_exact = self.server.journal.keeps_local();
+                self.is_exact = self.server.journal.logs_local_writes();
                 return Ok(leave);
             }
         }

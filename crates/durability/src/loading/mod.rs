@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
 use persist::storage::{File, OpenMode};
 use tokio::sync::oneshot;
@@ -63,7 +63,7 @@ pub fn find(server: &'static Durability) -> Result<Option<DataFiles>, String> {
     }
     let path = PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)));
     let name = path.display().to_string();
-    let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
+    let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", strerror(&error));
     match server.storage.open(&path, OpenMode::Read) {
         Ok(file) => {
             server
@@ -90,7 +90,7 @@ fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Da
     let name = path.display().to_string();
     let opened =
         server.storage.open(path, OpenMode::Read).and_then(|file| Ok((file.length()?, file)));
-    let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
+    let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", strerror(&error));
     let (length, file) = opened.map_err(failed)?;
     server.gates.loading.begin_start(server.keyspace.clock(), length);
     Ok(DataFiles::Snapshot(file, name))
@@ -133,7 +133,7 @@ pub async fn run(
         // The thread that waited may have given up.
         let _ = sender.send(load(server, found, behind));
     });
-    let begun = thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)));
+    let begun = thread.map_err(|error| format!("Cannot start the loader: {}", strerror(&error)));
     begun.inspect_err(|line| server.log.write_last(line))?;
     let mut asked = pin!(server.gates.shutdown_request.asked());
     let loaded = poll_fn(|context| match Pin::new(&mut receiver).poll(context) {

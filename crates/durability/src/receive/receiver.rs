@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{APPENDONLY, RDB_DEL_SYNC_FILES, SAVE};
 use engine::clients::mailbox::PendingWakes;
 use engine::commit::publish::commit;
@@ -112,7 +112,7 @@ impl Receiver {
     /// Writes what comes into a file, all of it on disk.
     fn download(&self, path: &Path) -> Result<(), Failure> {
         let failed = |error: &io::Error| {
-            let (path, why) = (path.display(), plain(error));
+            let (path, why) = (path.display(), strerror(error));
             Failure::Refused(format!(
                 "Write error or short write writing to the DB dump file {path} needed for \
                  MASTER <-> REPLICA synchronization: {why}"
@@ -139,7 +139,7 @@ impl Receiver {
     fn open_checked(&self, path: &Path) -> Result<Box<dyn File>, Failure> {
         let open = || {
             let opened = self.server.storage.open(path, OpenMode::Read);
-            opened.map_err(|error| Failure::Refused(format!("can't read it: {}", plain(&error))))
+            opened.map_err(|error| Failure::Refused(format!("can't read it: {}", strerror(&error))))
         };
         let head = snapshot::check_head(self.server, &mut *open()?);
         head.map_err(|error| Failure::Refused(format!("{error}; the old data stay")))?;
@@ -153,7 +153,7 @@ impl Receiver {
                 "Failed trying to rename the temp DB into {} in MASTER <-> REPLICA \
                  synchronization: {}",
                 path.display(),
-                plain(&error)
+                strerror(&error)
             ))
         })
     }
@@ -190,7 +190,12 @@ impl Receiver {
         if let Some((_, path)) = renamed
             && let Err(error) = server.storage.sync_directory(directory_of(path))
         {
-            log_warning!(server.log, "{} may have its old name: {}", path.display(), plain(&error));
+            log_warning!(
+                server.log,
+                "{} may have its old name: {}",
+                path.display(),
+                strerror(&error)
+            );
         }
         match snapshot::load_to(server, file, OnDuplicate::Refused, LoadPlace::Here) {
             Ok(loaded) => {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::UnixMillis;
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use keyspace::Tx;
 use proto::Output;
 
@@ -111,7 +111,7 @@ impl<'r> Pipeline<'r> {
             None => {
                 let threads =
                     ShareThreads::spawn(self.server, self.shares, &Running::Log(self.now));
-                threads.map_err(|error| ReplayStop::Alone(plain(&error)))?
+                threads.map_err(|error| ReplayStop::Alone(strerror(&error)))?
             }
         };
         let end = shares.iter().map(|tasks| end_of(tasks)).max().unwrap_or(0);

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use chunks::{ChunkOutput, chunk_channel, in_order};
 use config::settings::RDB_KEY_SAVE_DELAY;
 use encode::{Encoder, PartitionHold};
@@ -200,7 +200,7 @@ impl Snapshot {
         };
         let spawned = thread::Builder::new().name("snapshot".to_owned()).spawn(run);
         let Err(error) = spawned else { return Ok(()) };
-        let why = format!("Can't start a thread: {}", plain(&error));
+        let why = format!("Can't start a thread: {}", strerror(&error));
         if let Some((_, done)) = take(&work) {
             done(Err(why.clone()));
         }
@@ -513,7 +513,7 @@ type SinkWriter = FileWriter<dyn SnapshotSink>;
 
 /// What is told of an error with the sink.
 fn at_fault(fault: &str) -> impl Fn(io::Error) -> String {
-    move |error| format!("{fault}: {}", plain(&error))
+    move |error| format!("{fault}: {}", strerror(&error))
 }
 
 /// A walk that must come to its end.

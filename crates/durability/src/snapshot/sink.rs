@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use persist::rdb::file::ByteSink;
 use persist::storage::{File, OpenMode, Storage, write_all};
 
@@ -88,14 +88,14 @@ impl SnapshotSink for FileSink {
     fn open(&mut self) -> Result<(), String> {
         self.claim.take().map_or(Ok(()), |claim| claim())?;
         let directory = std::env::current_dir()
-            .map_err(|error| format!("Failed opening the temp RDB file: {}", plain(&error)))?;
+            .map_err(|error| format!("Failed opening the temp RDB file: {}", strerror(&error)))?;
         self.path = directory.join(&self.path);
         let number = BEGUN.fetch_add(1, Ordering::Relaxed);
         let name = format!("temp-{}-{number}.rdb", std::process::id());
         self.temporary = self.path.with_file_name(name);
         let file = self.storage.open(&self.temporary, OpenMode::Create).map_err(|error| {
             let name = self.temporary.display();
-            format!("Failed opening the temp RDB file {name} for saving: {}", plain(&error))
+            format!("Failed opening the temp RDB file {name} for saving: {}", strerror(&error))
         })?;
         self.file = Some(file);
         Ok(())
@@ -111,12 +111,12 @@ impl SnapshotSink for FileSink {
                 "Error moving temp DB file {} on the final destination {}: {}",
                 from.display(),
                 to.display(),
-                plain(&error)
+                strerror(&error)
             )
         })?;
         let directory = to.parent().unwrap_or(Path::new("/"));
         let synced = self.storage.sync_directory(directory);
-        synced.map_err(|error| format!("{}: {}", fault_at(directory), plain(&error)))?;
+        synced.map_err(|error| format!("{}: {}", fault_at(directory), strerror(&error)))?;
         self.is_finished = true;
         Ok(())
     }

@@ -31,7 +31,7 @@ use crate::table::command_table::CommandEntry;
 use crate::table::flag_set::FlagSet;
 
 /// In Redis, a client in MONITOR counts as a replica.
-const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
+const MONITOR_REFUSAL: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
 
 /// What a replica without its primary says, where it is not to show what it has.
 pub(crate) const MASTERDOWN: Refusal = Refusal::error(
@@ -50,16 +50,16 @@ pub enum GateVerdict {
     Elsewhere(Box<str>),
 }
 
-/// Asks all gates; `known` is where the first of its keys belong.
+/// Asks all gates; `locations` is where the first of its keys belong.
 #[inline]
 pub(crate) fn admit<'a>(
     lane: &Lane,
     session: &Session,
     entry: &CommandEntry,
     args: Args<'_>,
-    known: impl FnOnce() -> &'a [Location],
+    locations: impl FnOnce() -> &'a [Location],
 ) -> GateVerdict {
-    ask(lane, session, entry, args, known, acl_check::refuse)
+    ask(lane, session, entry, args, locations, acl_check::refuse)
 }
 
 /// What a user's rules say of a request.
@@ -94,11 +94,11 @@ fn ask<'a>(
     session: &Session,
     entry: &CommandEntry,
     args: Args<'_>,
-    known: impl FnOnce() -> &'a [Location],
+    locations: impl FnOnce() -> &'a [Location],
     acl_check_of: AclCheck,
 ) -> GateVerdict {
     let request = GateRequest { lane, session, entry, args, has_begun: false };
-    verdict(pass(request, known, acl_check_of))
+    verdict(pass(request, locations, acl_check_of))
 }
 
 /// The list of gates, in the order in which they are asked. A new gate is a line here, or in
@@ -106,7 +106,7 @@ fn ask<'a>(
 #[inline]
 fn pass<'a>(
     request: GateRequest<'_>,
-    known: impl FnOnce() -> &'a [Location],
+    locations: impl FnOnce() -> &'a [Location],
     acl_check_of: AclCheck,
 ) -> GateResult {
     let GateRequest { lane, session, entry, args, .. } = request;
@@ -115,11 +115,11 @@ fn pass<'a>(
     acl(request, acl_check_of)?;
     let effective = effective_flags(session, entry);
     let declared = || declared_flags(lane, session, entry, args);
-    if let Some(node) = route(request, known)? {
+    if let Some(node) = route(request, locations)? {
         return pass_elsewhere(request, effective, declared, node);
     }
-    let room = || budget::room_for(effective, args);
-    pass_with_data(request, effective, room, declared)
+    let bytes_needed = || budget::bytes_needed(effective, args);
+    pass_with_data(request, effective, bytes_needed, declared)
 }
 
 /// The gates for what another node runs: those that are about the client. What is about the data is
@@ -138,17 +138,17 @@ fn pass_elsewhere(
     Err(GateError::Elsewhere(node))
 }
 
-/// The gates that are not about the words of a request: for what does this, and needs so much room.
-/// `declared` finds what a program says that it does. The order is that in which Redis asks.
+/// The gates that are not about the words of a request: for what does this and needs so many
+/// bytes. `declared` finds what a program says that it does. The order is that in which Redis asks.
 #[inline]
 fn pass_with_data(
     request: GateRequest<'_>,
     effective: Flags,
-    room: impl FnOnce() -> usize,
+    bytes_needed: impl FnOnce() -> usize,
     declared: impl Fn() -> Flags + Copy,
 ) -> GateResult {
     let lane = request.lane;
-    oom(request, effective, room, declared)?;
+    oom(request, effective, bytes_needed, declared)?;
     write_refusals(request, effective, declared)?;
     subscriber(request)?;
     stale_data(request)?;
@@ -196,7 +196,7 @@ fn acl(
 #[inline]
 fn route<'a>(
     GateRequest { lane, session, entry, args, .. }: GateRequest<'_>,
-    known: impl FnOnce() -> &'a [Location],
+    locations: impl FnOnce() -> &'a [Location],
 ) -> Result<Option<Box<str>>, GateError> {
     let routing = &lane.shared.gates.routing;
     if !routing.looks_at_slots() {
@@ -204,7 +204,8 @@ fn route<'a>(
     }
     if !routing.is_on() {
         let (server, flags) = (lane.shared, entry.spec.flags);
-        RoutedRequest { server, session, entry, args, known: known(), flags }.note_several_slots();
+        RoutedRequest { server, session, entry, args, locations: locations(), flags }
+            .note_several_slots();
         return Ok(None);
     }
     let routes = lane.refreshed_routes();
@@ -215,7 +216,7 @@ fn route<'a>(
         false => effective_flags(session, entry),
     };
     let request =
-        RoutedRequest { server: lane.shared, session, entry, args, known: known(), flags };
+        RoutedRequest { server: lane.shared, session, entry, args, locations: locations(), flags };
     request.route(&routes).map_err(GateError::Refusal)
 }
 
@@ -238,7 +239,7 @@ fn monitor(
 ) -> GateResult {
     let touches_keys = || effective.has(Flags::READONLY) || may_write(declared());
     match session.client.has_flag(client_flags::MONITOR) && touches_keys() {
-        true => Err(GateError::Refusal(WATCHES)),
+        true => Err(GateError::Refusal(MONITOR_REFUSAL)),
         false => Ok(()),
     }
 }
@@ -296,7 +297,7 @@ fn write_refusals(
 fn oom(
     GateRequest { lane, entry, .. }: GateRequest<'_>,
     effective: Flags,
-    room: impl FnOnce() -> usize,
+    bytes_needed: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> GateResult {
     let budget = &lane.shared.memory.budget;
@@ -305,7 +306,7 @@ fn oom(
     }
     let asks_others = uses_declared_flags(entry.spec.role) && budget.is_out_of_memory(0);
     let flags = if asks_others { declared() } else { effective };
-    budget.refuse(flags, room).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+    budget.refuse(flags, bytes_needed).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
 /// Whether Redis would answer between two steps of what keeps it busy.
@@ -370,14 +371,15 @@ fn verdict(passed: GateResult) -> GateVerdict {
 }
 
 /// Asks the gates for a request of another front, which a command stands for: `deny` says what
-/// keeps it from its user, `elsewhere` that another node has its keys, and `room` what it brings.
-/// Those are left out that are about what its front cannot send: arguments, and words of a reply.
+/// keeps it from its user, `elsewhere` that another node has its keys, and `bytes_needed` what it
+/// brings. Those are left out that are about what its front cannot send: arguments, and words of a
+/// reply.
 #[inline]
 pub(crate) fn admit_foreign(
     lane: &Lane,
     session: &Session,
     (entry, has_begun): (&CommandEntry, bool),
-    room: impl FnOnce() -> usize,
+    bytes_needed: impl FnOnce() -> usize,
     deny: impl FnOnce() -> Option<Refusal>,
     elsewhere: impl FnOnce(&SlotMap) -> Option<Refusal>,
 ) -> GateVerdict {
@@ -393,7 +395,7 @@ pub(crate) fn admit_foreign(
     }
     let (args, flags) = (Args::default(), entry.spec.flags);
     let request = GateRequest { lane, session, entry, args, has_begun };
-    verdict(pass_with_data(request, flags, room, || flags))
+    verdict(pass_with_data(request, flags, bytes_needed, || flags))
 }
 
 /// Finds what a command says that it does.
@@ -415,7 +417,7 @@ pub(crate) fn admits_batched(
     session: &Session,
     before: Option<&CommandEntry>,
     entry: &CommandEntry,
-    (args, known): (Args<'_>, &[Location]),
+    (args, locations): (Args<'_>, &[Location]),
 ) -> bool {
     if quota::is_limited(lane, session, session.database) {
         return false;
@@ -424,12 +426,12 @@ pub(crate) fn admits_batched(
     let is_alike =
         before.is_some_and(|it| std::ptr::eq(it, entry)) && !(may_declare(entry) && is_monitor());
     if !is_alike || !session.may_do_everything() || lane.shared.gates.routing.is_on() {
-        let verdict = ask(lane, session, entry, args, || known, acl_check::is_denied_quietly);
+        let verdict = ask(lane, session, entry, args, || locations, acl_check::is_denied_quietly);
         return matches!(verdict, GateVerdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
-    let room = || budget::room_for(flags, args);
-    spec.arity.admits(args.len()) && lane.shared.memory.budget.refuse(flags, room).is_none()
+    let bytes_needed = || budget::bytes_needed(flags, args);
+    spec.arity.admits(args.len()) && lane.shared.memory.budget.refuse(flags, bytes_needed).is_none()
 }
 
 /// The node that a request is sent on to behind another, if nothing else is to be said of it.
@@ -438,12 +440,12 @@ pub(crate) fn destination_batched(
     lane: &Lane,
     session: &Session,
     entry: &CommandEntry,
-    (args, known): (Args<'_>, &[Location]),
+    (args, locations): (Args<'_>, &[Location]),
 ) -> Option<Box<str>> {
     if quota::is_limited(lane, session, session.database) {
         return None;
     }
-    match ask(lane, session, entry, args, || known, acl_check::is_denied_quietly) {
+    match ask(lane, session, entry, args, || locations, acl_check::is_denied_quietly) {
         GateVerdict::Elsewhere(node) => Some(node),
         _ => None,
     }

@@ -145,7 +145,7 @@ impl<'a> Readmission<'a> {
         {
             return Err(refusal);
         }
-        let more = budget::room_for(declared, request.args);
+        let more = budget::bytes_needed(declared, request.args);
         let garbage = server.keyspace.lazy_free_queue().bytes();
         if let Some(refusal) =
             server.memory.budget.refuse_late(&server.config, declared, more, garbage)

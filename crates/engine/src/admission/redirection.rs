@@ -30,7 +30,7 @@ pub(crate) struct RoutedRequest<'a> {
     pub(crate) entry: &'a CommandEntry,
     pub(crate) args: Args<'a>,
     /// Where the first of its keys belong, as far as they were located before.
-    pub(crate) known: &'a [Location],
+    pub(crate) locations: &'a [Location],
     /// What the command does, or those that EXEC runs.
     pub(crate) flags: Flags,
 }
@@ -159,11 +159,11 @@ impl RoutedRequest<'_> {
     /// has none: its handler refuses it in its own words.
     fn each_key(self, mut visit: impl FnMut(&[u8], PartitionIndex)) {
         let keyspace = self.server.keyspace;
-        let mut each = |entry: &CommandEntry, args: Args<'_>, known: &[Location]| {
-            let mut known = known.iter();
+        let mut each = |entry: &CommandEntry, args: Args<'_>, locations: &[Location]| {
+            let mut locations = locations.iter();
             for spec in entry.spec.keys {
                 let _ = spec.visit(args, |index| {
-                    let location = keyspace.locate_unless_known(&args[index], known.next());
+                    let location = keyspace.locate_unless_known(&args[index], locations.next());
                     visit(&args[index], location.partition());
                 });
             }
@@ -174,7 +174,7 @@ impl RoutedRequest<'_> {
                     each(queued.entry, queued.args, queued.location.as_slice());
                 });
             }
-            _ => each(self.entry, self.args, self.known),
+            _ => each(self.entry, self.args, self.locations),
         }
     }
 
@@ -243,8 +243,8 @@ pub fn refuse_waiting(
     if !server.gates.routing.is_on() {
         return None;
     }
-    let (known, flags) = (&[][..], entry.spec.flags);
-    let request = RoutedRequest { server, session, entry, args, known, flags };
+    let (locations, flags) = (&[][..], entry.spec.flags);
+    let request = RoutedRequest { server, session, entry, args, locations, flags };
     request.refuse(&server.gates.routing.table())
 }
 

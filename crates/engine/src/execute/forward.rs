@@ -89,7 +89,7 @@ pub fn join_forward(
     if entry.spec.role == Role::Exec || may_wait(entry, args) {
         return false;
     }
-    let asked = (args, located.known());
+    let asked = (args, located.locations());
     let is_alike = gates::destination_batched(lane, session, entry, asked)
         .is_some_and(|node| node == batch.node);
     if is_alike {

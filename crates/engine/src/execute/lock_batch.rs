@@ -89,8 +89,9 @@ impl<'a> LockBatch<'a> {
         if batched.len() < 2 {
             return None;
         }
-        let room = |it: &BatchedRequest<'_>| budget::room_for(it.entry.spec.flags, it.args);
-        evict::prepare(lane, || batched.iter().map(room).sum());
+        let bytes_needed =
+            |it: &BatchedRequest<'_>| budget::bytes_needed(it.entry.spec.flags, it.args);
+        evict::prepare(lane, || batched.iter().map(bytes_needed).sum());
         let routed = lane.routed();
         let are_programs = batched[0].entry.counts_keys;
         let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);

@@ -71,7 +71,7 @@ impl Located {
 
     /// Where the first of its keys belong, as far as that is known.
     #[inline]
-    pub(crate) fn known(&self) -> &[Location] {
+    pub(crate) fn locations(&self) -> &[Location] {
         match &self.resolved {
             Some(Resolved { location: Some(only), .. }) => std::slice::from_ref(only),
             _ => &self.several,

@@ -77,7 +77,7 @@ pub fn queue_together<'a>(
             if quota::is_limited(lane, session, there) {
                 break;
             }
-            evict::prepare(lane, || budget::room_for(flags, args));
+            evict::prepare(lane, || budget::bytes_needed(flags, args));
             // Of two scripts each says for itself what it does.
             let alike = before.filter(|_| !gates::may_declare(entry));
             if !gates::admits_batched(lane, session, alike, entry, (args, location.as_slice())) {

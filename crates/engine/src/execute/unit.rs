@@ -55,7 +55,7 @@ impl CommandExecution<'_> {
         {
             return Step::Wait(Suspension::Steps(Steps::begin(entry, self.args, work)));
         }
-        let mut needs = program.needs(self.args, self.known());
+        let mut needs = program.needs(self.args, self.locations());
         let (located, undoable) =
             (take(&mut needs.located), needs.undoable || failpoint::wants_undo());
         let is_granted = grant.is_some();
@@ -170,7 +170,7 @@ impl CommandExecution<'_> {
                 program.restart();
                 let acquisition = if unit.is_fresh() {
                     drop(unit);
-                    self.acquisition(program.needs(self.args, self.known()))
+                    self.acquisition(program.needs(self.args, self.locations()))
                 } else {
                     unit.into_tx().widen(attempt.widenings)
                 };

@@ -65,7 +65,7 @@ pub trait JournalReader: Send {
     }
 
     /// Whether the reader keeps what clients of a replica write, which is no part of the stream.
-    fn keeps_local(&self) -> bool {
+    fn logs_local_writes(&self) -> bool {
         false
     }
 
@@ -264,7 +264,7 @@ impl Journal {
     fn show_writers(&self, tail: &Tail) {
         let has_readers = !tail.readers.is_empty();
         self.has_readers.store(has_readers, Ordering::Relaxed);
-        let is_read = if tail.follows { tail.keeps_local() } else { has_readers };
+        let is_read = if tail.follows { tail.logs_local_writes() } else { has_readers };
         self.is_read.store(is_read, Ordering::Relaxed);
     }
 

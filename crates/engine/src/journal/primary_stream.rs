@@ -14,8 +14,8 @@ use crate::runtime::record_batch::RecordBatch;
 
 impl Tail {
     /// Whether somebody keeps what clients write beside a stream.
-    pub(super) fn keeps_local(&self) -> bool {
-        self.takes_local && self.readers.iter().any(|attached| attached.reader.keeps_local())
+    pub(super) fn logs_local_writes(&self) -> bool {
+        self.takes_local && self.readers.iter().any(|attached| attached.reader.logs_local_writes())
     }
 }
 
@@ -55,7 +55,7 @@ impl Journal {
 
     /// Whether transactions make records beside a primary's stream: then its units are to be
     /// appended under their locks, as those are.
-    pub fn keeps_local(&self) -> bool {
+    pub fn logs_local_writes(&self) -> bool {
         self.is_read.load(Ordering::Relaxed) && self.tail().follows
     }
 
@@ -103,7 +103,9 @@ impl Journal {
             0 => Cow::Borrowed(record),
             other => Cow::Owned([&selection(0), record, &selection(other)].concat()),
         };
-        for attached in tail.readers.iter_mut().filter(|attached| attached.reader.keeps_local()) {
+        for attached in
+            tail.readers.iter_mut().filter(|attached| attached.reader.logs_local_writes())
+        {
             attached.reader.record_kept(lsn, &[], &kept);
             self.await_written(attached);
         }

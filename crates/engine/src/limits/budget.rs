@@ -419,7 +419,7 @@ impl MemoryChecks {
 
 /// What room a command needs before it runs, as far as its request tells.
 #[inline]
-pub(crate) fn room_for(flags: Flags, args: Args<'_>) -> usize {
+pub(crate) fn bytes_needed(flags: Flags, args: Args<'_>) -> usize {
     if flags.has(Flags::DENYOOM) { room_of(args.iter().map(<[u8]>::len).sum()) } else { 0 }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 
-use keyspace::{BigKeyMetric, Keyspace, Tx, TxOptions, elements, usage};
+use keyspace::{BigKeyMetric, Keyspace, Refusal, Tx, TxOptions, elements, usage};
 
 use crate::runtime::background::BackgroundAccess;
 
@@ -36,19 +36,21 @@ impl BigKeyReports {
         self.latest[by as usize].lock().expect("no critical section here panics").clone()
     }
 
-    /// Looks at the keys that may be the biggest, on a background thread of this lane.
+    /// Looks at the keys that may be the biggest, on a background thread of this lane. Keys that
+    /// others hold for too long end the look with BUSY.
     pub fn collect(
         &self,
         keyspace: &'static Keyspace,
         lane: usize,
         by: BigKeyMetric,
-    ) -> Vec<BigKey> {
-        let mut access = BackgroundAccess::wait(keyspace);
+    ) -> Result<Vec<BigKey>, Refusal> {
+        let mut access = BackgroundAccess::for_client(keyspace)?;
         let mut found = Vec::new();
         for (database, key) in keyspace.big_key_candidates(by) {
             let options = TxOptions::internal(lane, keyspace.clock().now_ms());
             let options = TxOptions { database, heavy: true, ..options };
-            let tx = Tx::begin(access.acquire(keyspace.locate(&key).partition()), options);
+            let partition = keyspace.locate(&key).partition();
+            let tx = Tx::begin(access.acquire_for_client(partition)?, options);
             let entry = tx.peek(&key).expect("its partition is held");
             let big = entry.map(|entry| BigKey {
                 database,
@@ -65,7 +67,7 @@ impl BigKeyReports {
             size_by(other, by).cmp(&size_by(one, by)).then_with(|| one.key.cmp(&other.key))
         });
         *self.latest[by as usize].lock().expect("no critical section here panics") = found.clone();
-        found
+        Ok(found)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use base::time::UnixMillis;
-use keyspace::{Keyspace, PARTITIONS, PartitionIndex, usage};
+use keyspace::{Keyspace, PARTITIONS, PartitionIndex, Refusal, usage};
 
 use super::key_survey::KeySurvey;
 
@@ -73,15 +73,19 @@ impl PrefixRule {
 }
 
 /// Goes through all keys, on a background thread of this lane.
-pub fn scan_prefixes(keyspace: &'static Keyspace, lane: usize, rule: &PrefixRule) -> PrefixStats {
+pub fn scan_prefixes(
+    keyspace: &'static Keyspace,
+    lane: usize,
+    rule: &PrefixRule,
+) -> Result<PrefixStats, Refusal> {
     let mut tally = PrefixCounts::default();
-    let mut survey = KeySurvey::begin(keyspace, lane);
+    let mut survey = KeySurvey::begin(keyspace, lane)?;
     for partition in 0..PARTITIONS as PartitionIndex {
         survey.visit(partition, |entry| {
             tally.count(rule.prefix_of(entry.key()), usage(entry) as u64);
-        });
+        })?;
     }
-    tally.stats(keyspace.clock().now_ms())
+    Ok(tally.stats(keyspace.clock().now_ms()))
 }
 
 #[derive(Default)]

@@ -1,9 +1,10 @@
 //! A look at all keys of some partitions, one after another, on a background thread.
 //!
 //! Invariant: a lock is held for some hundred keys at a time; a survey is no more one moment in
-//! time than SCAN is.
+//! time than SCAN is. Keys that others hold for too long end the survey with BUSY, so that no survey
+//! keeps its thread from those behind it.
 
-use keyspace::{EntryRef, Keyspace, PartitionIndex, Tx, TxOptions, usage};
+use keyspace::{EntryRef, Keyspace, PartitionIndex, Refusal, Tx, TxOptions, usage};
 
 use crate::runtime::background::BackgroundAccess;
 
@@ -19,12 +20,16 @@ pub(super) struct KeySurvey {
 
 impl KeySurvey {
     /// Begins on a background thread of this lane.
-    pub(super) fn begin(keyspace: &'static Keyspace, lane: usize) -> Self {
-        Self { keyspace, lane, access: BackgroundAccess::wait(keyspace) }
+    pub(super) fn begin(keyspace: &'static Keyspace, lane: usize) -> Result<Self, Refusal> {
+        Ok(Self { keyspace, lane, access: BackgroundAccess::for_client(keyspace)? })
     }
 
     /// Shows each entry of a partition, of all databases.
-    pub(super) fn visit(&mut self, partition: PartitionIndex, mut visit: impl FnMut(EntryRef<'_>)) {
+    pub(super) fn visit(
+        &mut self,
+        partition: PartitionIndex,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> Result<(), Refusal> {
         let keyspace = self.keyspace;
         for database in 0..keyspace.database_count() {
             if keyspace.len(database) == 0 {
@@ -34,10 +39,11 @@ impl KeySurvey {
             while let Some(from) = next {
                 let options = TxOptions::internal(self.lane, keyspace.clock().now_ms());
                 let options = TxOptions { database, heavy: true, ..options };
-                let tx = Tx::begin(self.access.acquire(partition), options);
+                let tx = Tx::begin(self.access.acquire_for_client(partition)?, options);
                 next = tx.walk(partition, from, KEYS_AT_ONCE, &mut visit);
             }
         }
+        Ok(())
     }
 }
 
@@ -47,13 +53,13 @@ pub fn memory_of(
     keyspace: &'static Keyspace,
     lane: usize,
     partitions: impl IntoIterator<Item = PartitionIndex>,
-) -> Vec<(PartitionIndex, u64)> {
-    let mut survey = KeySurvey::begin(keyspace, lane);
+) -> Result<Vec<(PartitionIndex, u64)>, Refusal> {
+    let mut survey = KeySurvey::begin(keyspace, lane)?;
     let populated = partitions.into_iter().filter(|it| keyspace.population(*it) > 0);
     let sizes = populated.map(|partition| {
         let mut bytes = 0;
-        survey.visit(partition, |entry| bytes += usage(entry) as u64);
-        (partition, bytes)
+        survey.visit(partition, |entry| bytes += usage(entry) as u64)?;
+        Ok((partition, bytes))
     });
     sizes.collect()
 }

@@ -54,7 +54,7 @@ mod armed {
             Some((FailpointCause::PanicAtStep, number)) => (None, number),
             order => (order, 0),
         };
-        let was_near = base::steps::arm(number);
+        let was_near = base::step_count::arm(number);
         let mut place = ORDER.lock().expect("no critical section here panics");
         IS_ARMED.store(order.is_some(), Ordering::Relaxed);
         std::mem::replace(&mut *place, order).is_some() || was_near

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::time::Clock;
 use config::settings::{LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSLOG_ENABLED};
 use config::{Config, LogFormat, LogLevel, LogTimestampFormat, Profile};
@@ -98,7 +98,7 @@ impl Log {
             let path = Path::new(std::ffi::OsStr::from_bytes(&path));
             let opened = OpenOptions::new().create(true).append(true).open(path);
             Target::File(opened.map_err(|error| {
-                format!("Can't open the log file {}: {}", path.display(), plain(&error))
+                format!("Can't open the log file {}: {}", path.display(), strerror(&error))
             })?)
         };
         let syslog = config.get(SYSLOG_ENABLED).then(|| Syslog::connect(config)).flatten();

@@ -5,7 +5,7 @@
 use std::fs;
 use std::sync::Mutex;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{OOM_SCORE_ADJ, OOM_SCORE_ADJ_VALUES};
 use config::{Config, OomScoreAdj};
 
@@ -52,12 +52,12 @@ fn score(wanted: OomScoreAdj, base: i64, value: i64) -> i64 {
 }
 
 fn read() -> Result<i64, String> {
-    let text = fs::read_to_string(FILE).map_err(|error| plain(&error))?;
+    let text = fs::read_to_string(FILE).map_err(|error| strerror(&error))?;
     text.trim().parse().map_err(|_| format!("{FILE} holds no number"))
 }
 
 fn write(score: i64) -> Result<(), String> {
-    fs::write(FILE, score.to_string()).map_err(|error| plain(&error))
+    fs::write(FILE, score.to_string()).map_err(|error| strerror(&error))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Invariant: the limit of open files is only ever raised.
 
 use base::Clock;
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use config::settings::{DISABLE_THP, MAXCLIENTS};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -47,7 +47,7 @@ pub fn raise_open_files(log: &Log, clients: u32) -> Result<u32, String> {
                 best = candidate;
                 break;
             }
-            Err(error) => refusal = plain(&error.into()),
+            Err(error) => refusal = strerror(&error.into()),
         }
     }
     if best >= wanted {

@@ -404,7 +404,7 @@ impl ScriptHost<'_> {
         }
         let (server, mark) = (self.server, out.mark());
         let reply = &mut Reply::new(out, resp);
-        if !entry.spec.flags.has(Flags::REPEATABLE) {
+        if !entry.spec.flags.has(Flags::IDEMPOTENT) {
             if self.is_tentative {
                 self.unit.refuse(&NOT_FROM_SCRIPT, reply);
                 return Ok(true);

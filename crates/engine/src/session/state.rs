@@ -445,9 +445,14 @@ impl Session {
             return;
         }
         let begun = reply.output().appended();
+        // A line of MONITOR is a reply, which REPLY OFF leaves out; messages are not.
+        let replies = self.replies();
+        let is_wanted = |it: &&Arc<[u8]>| replies || it.first() != Some(&b'+');
         for delivery in deliveries {
             match delivery {
-                Delivery::Messages(bundle) => bundle.iter().for_each(|it| reply.message(it)),
+                Delivery::Messages(bundle) => {
+                    bundle.iter().filter(is_wanted).for_each(|it| reply.message(it));
+                }
                 Delivery::Notices(notices) => {
                     notices.iter().for_each(|notice| notice.write(reply, self.is_subscriber()));
                 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::task::Waker;
 
-use base::{Wakers, steps};
+use base::{Wakers, step_count};
 
 use crate::critical_section::CriticalSection;
 use crate::lock::partition::PartitionIndex;
@@ -58,7 +58,7 @@ impl Claims {
         let woken = state.waiting.take();
         drop(state);
         drop(ended);
-        steps::step();
+        step_count::step();
         woken.into_iter().for_each(Waker::wake);
         change.end();
     }

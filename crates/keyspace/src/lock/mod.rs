@@ -24,7 +24,7 @@ pub(crate) mod partition;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Poll, Waker};
 
-use base::steps;
+use base::step_count;
 
 use claims::Claims;
 use partition::PartitionIndex;
@@ -213,7 +213,7 @@ impl ParkingLot {
         mode: WaitMode,
         waker: &Waker,
     ) -> Queued {
-        steps::step();
+        step_count::step();
         let mut lot = lock(self.lot(index));
         loop {
             let seen = word.0.load(Ordering::Relaxed);
@@ -254,7 +254,7 @@ impl ParkingLot {
     /// release: `true`.
     pub(crate) fn withdraw(&self, word: &LockWord, ticket: &Ticket) -> bool {
         let change = CriticalSection::begin();
-        steps::step();
+        step_count::step();
         let mut lot = lock(self.lot(ticket.index));
         let mut forgotten = None;
         if let Some(queue) = lot.get_mut(&ticket.index) {
@@ -292,7 +292,7 @@ impl ParkingLot {
             }
         }
         drop(lot);
-        steps::step();
+        step_count::step();
         woken.into_iter().for_each(|parked| parked.waker.wake());
         change.end();
     }
@@ -321,7 +321,7 @@ impl ParkingLot {
             heir.ticket.0.store(GRANTED, Ordering::Release);
         }
         drop(lot);
-        steps::step();
+        step_count::step();
         heir.into_iter().chain(barging).for_each(|parked| parked.waker.wake());
         change.end();
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use base::steps;
+use base::step_count;
 
 use super::{NamedKey, Tx};
 use crate::critical_section::CriticalSection;
@@ -167,7 +167,7 @@ impl Tx {
         let was_over = self.is_there_and_over(database, key);
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
-        steps::step();
+        step_count::step();
         let change = CriticalSection::begin();
         if content.watched_mut().add(database, key, watch, was_over) {
             self.keyspace.count_watched(true);
@@ -180,7 +180,7 @@ impl Tx {
         let partition = self.locate(key).partition();
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
-        steps::step();
+        step_count::step();
         let change = CriticalSection::begin();
         if content.watched().is_some() && content.watched_mut().remove(database, key, watch) {
             self.keyspace.count_watched(false);

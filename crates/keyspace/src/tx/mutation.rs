@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use base::steps;
+use base::step_count;
 use base::time::UnixMillis;
 use structs::object::Object;
 use structs::packing::PackedRef;
@@ -113,7 +113,7 @@ impl Mutation<'_> {
         }
         self.signal_ready(entry.borrow(), false);
         self.made.require_feature_level(FeatureLevel::of(entry.borrow()));
-        steps::step();
+        step_count::step();
         let change = CriticalSection::begin();
         entry.borrow().set_marks(self.content.marks);
         self.note_hit(entry.borrow());
@@ -132,7 +132,7 @@ impl Mutation<'_> {
         }
         bump(&self.database().memory, grown + memory as i64);
         bump(&self.database().keys, 1);
-        steps::step();
+        step_count::step();
         self.count_deadlines(Deadlines::default(), deadlines);
         self.keyspace.add_population(self.partition, 1);
         change.end();
@@ -250,7 +250,7 @@ impl Mutation<'_> {
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
         bump(&self.database().keys, -1);
         self.database().sizes.count(SizeClass::of(entry.borrow()), None);
-        steps::step();
+        step_count::step();
         self.count_deadlines(Deadlines::of(entry.borrow()), Deadlines::default());
         self.keyspace.add_population(self.partition, -1);
         change.end();
@@ -274,7 +274,7 @@ impl Mutation<'_> {
         self.database().sizes.count(size_before, size);
         bump(&self.database().memory, memory as i64 - before as i64);
         self.note_growth(self.entry(place), (size_before, size), (before, memory));
-        steps::step();
+        step_count::step();
         self.count_deadlines(Deadlines::of(old.borrow()), deadlines);
         change.end();
         discard(self.keyspace, old);
@@ -412,7 +412,7 @@ impl Mutation<'_> {
     #[inline]
     fn before_change(&mut self, place: Place) {
         self.made.touched = true;
-        steps::step();
+        step_count::step();
         let content = &*self.content;
         let entry = content.table(self.physical).expect("a place is in a table").entry(place);
         let missing = entry.marks() ^ content.marks;
@@ -425,7 +425,7 @@ impl Mutation<'_> {
         if let Some(undo) = &mut self.undo {
             undo.remember(self.partition, self.physical, entry.key(), || Some(entry.pre_image()));
         }
-        steps::step();
+        step_count::step();
         if content.waiting().is_some() {
             note_ready(content, self.logical, entry.key(), false, self.ready);
         }

@@ -77,7 +77,7 @@ impl Tx {
     }
 
     fn visit_all(&mut self, partitions: PartitionSet) -> Result<(), Refusal> {
-        base::steps::step();
+        base::step_count::step();
         if self.has_world() {
             return Ok(());
         }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use base::steps;
+use base::step_count;
 
 use super::modified::ModifiedMark;
 use super::mutation::MutationSummary;
@@ -61,7 +61,7 @@ impl UndoLog {
         key: &[u8],
         image: impl FnOnce() -> Option<EntryBox>,
     ) {
-        steps::step();
+        step_count::step();
         self.changes += 1;
         let images = self.images.entry((partition, physical)).or_default();
         if !images.contains_key(key) {
@@ -185,7 +185,7 @@ impl Tx {
     }
 
     fn put_back(&mut self, partition: PartitionIndex, key: &[u8], image: Option<EntryBox>) {
-        steps::step();
+        step_count::step();
         let location = Location::new(partition, self.keyspace.locate(key).position());
         let mut mutation = self.mutation(location).expect("what was changed is still granted");
         let place = mutation.find(key).map(|(place, _)| place);

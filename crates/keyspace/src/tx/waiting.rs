@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use base::steps;
+use base::step_count;
 
 use super::Tx;
 use crate::critical_section::CriticalSection;
@@ -23,7 +23,7 @@ impl Tx {
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
-        steps::step();
+        step_count::step();
         self.keyspace.change_waiting(content, |waiting| {
             waiting.add(database, key, waiter, nth);
         });
@@ -36,7 +36,7 @@ impl Tx {
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
-        steps::step();
+        step_count::step();
         if content.waiting().is_some() {
             self.keyspace.change_waiting(content, |waiting| waiting.remove(database, key, waiter));
             content.release_rare();
@@ -166,7 +166,7 @@ impl Keyspace {
         let section = CriticalSection::begin();
         let before = waiting_keys(content);
         let result = change(content.waiting_mut());
-        steps::step();
+        step_count::step();
         self.note_waiting(before, waiting_keys(content));
         section.end();
         result

@@ -3,7 +3,7 @@
 //! Invariant: these run with the world granted, so no transaction sees half of them; what is
 //! flushed is detached here, and left to walks or freed elsewhere once that is final.
 
-use base::steps;
+use base::step_count;
 
 use super::Tx;
 use crate::counters::bump;
@@ -123,7 +123,7 @@ impl Tx {
             let content = self.grant.content_mut(index).expect("the world is granted");
             let Some(table) = content.tables.take(database) else { continue };
             let prefixes = detach_prefixes(self.keyspace, content, (index, database));
-            steps::step();
+            step_count::step();
             let len = table.len();
             let partition = self.keyspace.partition(index);
             let volatile = partition.volatile();
@@ -210,7 +210,7 @@ impl Tx {
             undo.remember_swap(one, other);
         }
         change.end();
-        steps::step();
+        step_count::step();
         self.physical = self.keyspace.physical(self.options.database);
         self.signal_swapped(one);
         self.signal_swapped(other);

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use cluster::{Event, Limits, LinkId, PacketReader, ReceivedPacket};
 use config::LogLevel;
 use config::settings::{CLUSTER_LINK_SENDBUF_LIMIT, PROTO_MAX_BULK_LEN, TLS_CLUSTER};
@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use super::driver::LinkEvent;
 use super::node::LinkFigures;
 use crate::net::network::Network;
+use crate::net::outgoing;
 use crate::net::tls::TlsStream;
 
 /// How long a link may take to be opened.
@@ -110,7 +111,7 @@ impl BusLink {
             let (input, output) = match timeout(CONNECT_PATIENCE, connect(server, to)).await {
                 Ok(Ok(halves)) => halves,
                 Ok(Err(error)) => {
-                    note_failure(server, to, &plain(&error));
+                    note_failure(server, to, &strerror(&error));
                     return send_event(&news, Event::Closed { link }).await;
                 }
                 Err(_) => return send_event(&news, Event::Closed { link }).await,
@@ -242,7 +243,7 @@ async fn send_event(news: &mpsc::Sender<LinkEvent>, event: Event) {
 
 /// Opens a connection, encrypted where `tls-cluster` says so.
 async fn connect(server: &Network, to: SocketAddr) -> io::Result<(LinkReader, LinkWriter)> {
-    let socket = TcpStream::connect(to).await?;
+    let socket = outgoing::connect(&server.config, to).await?;
     // What is sent is short and awaited; the kernel's default would do, only slower.
     let _ = socket.set_nodelay(true);
     if server.config.get(TLS_CLUSTER) {

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use cluster::NodesFile;
 use config::Config;
 use config::settings::{CLUSTER_CONFIG_FILE, TLS_CLUSTER};
@@ -34,7 +34,7 @@ impl NodesConfFile {
         beside.push(".lock");
         let lock = File::options().create(true).append(true).open(&beside);
         let lock = lock.map_err(|why| {
-            format!("Can't open {} in order to acquire a lock: {}", shown, plain(&why))
+            format!("Can't open {} in order to acquire a lock: {}", shown, strerror(&why))
         })?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(format!(
@@ -57,7 +57,7 @@ impl NodesConfFile {
             Err(error) => {
                 return Err(format!(
                     "Loading the cluster node config from {shown}: {}",
-                    plain(&error)
+                    strerror(&error)
                 ));
             }
         };

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use base::Random;
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use cluster::{
     Action, AdminCommand, AdminError, Cluster, Event, LinkId, MessageType, Moment, NodeId,
     NodeRecord, NodesFile, PublishedMessage, Slot, SlotSet,
@@ -358,7 +358,7 @@ impl NodeCore {
         log_warning!(
             server.log,
             "Could not save the cluster configuration file: {}",
-            plain(&error)
+            strerror(&error)
         );
         if server.config.get(CLUSTER_CONFIG_SAVE_BEHAVIOR) == SaveBehavior::Sync {
             server.log.write_last("Fatal: can't update cluster config file.");

@@ -6,7 +6,7 @@
 use std::io::{Error, ErrorKind, Read, Result as IoResult, Write};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::time::Clock;
 use cluster::NodeId;
 use config::settings::{MASTERAUTH, MASTERUSER};
@@ -95,7 +95,7 @@ impl PeerClient {
 
     fn give_up(&mut self, error: &Error) -> String {
         self.is_usable = false;
-        plain(error)
+        strerror(error)
     }
 
     fn read(&mut self, patience: Duration) -> IoResult<Value> {

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::time::Clock;
 use cluster::NodeId;
 use config::settings::{TLS_CLUSTER, TLS_REPLICATION};
@@ -16,6 +16,7 @@ use tls::blocking::BlockingStream;
 
 use crate::cluster::start::ClusterContext;
 use crate::net::network::Network;
+use crate::net::outgoing;
 
 /// The connection.
 pub(super) enum PeerSocket {
@@ -39,14 +40,14 @@ impl PeerSocket {
         })?;
         let connect = || {
             let until_us = until_us(server.keyspace.clock(), patience);
-            let socket = TcpStream::connect_timeout(&address, patience)?;
+            let socket = outgoing::connect_within(&server.config, address, patience)?;
             socket.set_nodelay(true)?;
             match is_encrypted {
                 true => encrypt(server, socket, until_us).map(Self::Encrypted),
                 false => Ok(Self::Plain(socket)),
             }
         };
-        connect().map_err(|error: io::Error| plain(&error))
+        connect().map_err(|error: io::Error| strerror(&error))
     }
 
     /// What limits of time are set at.

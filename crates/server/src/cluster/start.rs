@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::mpsc::channel;
 use std::thread::Builder;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use cluster::{AdminCommand, Event, Slot, SlotSet};
 use config::Config;
 use config::settings::{BIND, CLUSTER_BUS_ALLOW, TLS_CLUSTER};
@@ -107,7 +107,7 @@ impl ClusterContext {
         // The receiver lives in the thread that is begun below.
         let _ = jobs.send(RoleJob::DeleteSlotKeys(copied));
         let fail =
-            |why: std::io::Error| format!("Cannot start the cluster's threads: {}", plain(&why));
+            |why: std::io::Error| format!("Cannot start the cluster's threads: {}", strerror(&why));
         let named = |name: &str| Builder::new().name(name.to_owned());
         named("cluster-roles").spawn(move || role_thread::run(self, &received)).map_err(fail)?;
         let BusSockets { sockets, mail } = bus;

@@ -33,7 +33,7 @@ struct ConfigEffect {
     /// The directives.
     of: &'static [&'static str],
     /// Whether the effect happens as well where CONFIG SET names one with the value that it has.
-    even_if_same: bool,
+    applies_unchanged: bool,
     /// Whether what cannot fail of it is done at the start, too.
     at_start: bool,
     /// Makes ready what can fail, by the configuration as it would be. The name is the directive
@@ -43,9 +43,9 @@ struct ConfigEffect {
     apply: fn(&'static Server),
 }
 
-const PLAIN: ConfigEffect = ConfigEffect {
+const NO_EFFECT: ConfigEffect = ConfigEffect {
     of: &[],
-    even_if_same: false,
+    applies_unchanged: false,
     at_start: false,
     prepare: |_, _, _| Ok(Prepared::Nothing),
     apply: |_| (),
@@ -81,7 +81,7 @@ const EFFECTS: &[ConfigEffect] = &[
         ],
         at_start: true,
         apply: |server| store_settings(server),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The slow log and its kin get another size.
     ConfigEffect {
@@ -95,7 +95,7 @@ const EFFECTS: &[ConfigEffect] = &[
         ],
         at_start: true,
         apply: |server| server.observed.command_log.configure(&server.config),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Slow events are noted from another duration on.
     ConfigEffect {
@@ -104,14 +104,14 @@ const EFFECTS: &[ConfigEffect] = &[
         apply: |server| {
             server.observed.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The statistics of keys are told what they are to keep.
     ConfigEffect {
         of: &["hot-keys-sample", "big-keys", "key-prefixes"],
         at_start: true,
         apply: |server| key_statistics::configure(server),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Accounts are kept, or not, and have other limits.
     ConfigEffect {
@@ -121,7 +121,7 @@ const EFFECTS: &[ConfigEffect] = &[
             let now_us = server.keyspace.clock().monotonic_us();
             server.gates.quotas.configure(&server.config, now_us);
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // What new users begin with.
     ConfigEffect {
@@ -131,16 +131,16 @@ const EFFECTS: &[ConfigEffect] = &[
             let channels = server.config.get(ACL_PUBSUB_DEFAULT);
             server.access.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The default user gets the password, which ACL SETUSER may have changed since. A client
     // that is in stays in, as in Redis.
     ConfigEffect {
         of: &["requirepass"],
-        even_if_same: true,
+        applies_unchanged: true,
         at_start: true,
         apply: |server| users::adopt_password(server),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Links to replicas and to the primary.
     ConfigEffect {
@@ -170,7 +170,7 @@ const EFFECTS: &[ConfigEffect] = &[
         ],
         at_start: true,
         apply: |server| server.links.configure(server),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Figures of hash slots are kept, or not.
     ConfigEffect {
@@ -180,7 +180,7 @@ const EFFECTS: &[ConfigEffect] = &[
             let is_wanted = server.config.get(CLUSTER_SLOT_STATS_ENABLED);
             server.observed.slot_stats.set(is_wanted && server.config.get(CLUSTER_ENABLED));
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // What a cluster would refuse is counted, or not.
     ConfigEffect {
@@ -193,7 +193,7 @@ const EFFECTS: &[ConfigEffect] = &[
             server.keyspace.compatibility().set(ratio);
             server.gates.routing.check_requests(ratio > 0);
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The node of the cluster is told.
     ConfigEffect {
@@ -224,7 +224,7 @@ const EFFECTS: &[ConfigEffect] = &[
             "cluster-manual-failover-timeout",
         ],
         apply: |server| server.cluster.configure(server),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Memory fits its limit.
     ConfigEffect {
@@ -235,13 +235,13 @@ const EFFECTS: &[ConfigEffect] = &[
             server.links.configure(server);
             warn_of_small_limit(server);
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Workers are bound to cores, or freed.
     ConfigEffect {
         of: &["server-thread-affinity"],
         apply: |server| server.worker_pool.rebind(),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Sessions look anew at what they could not send. What a replica holds of its primary's
     // stream goes by it, too.
@@ -251,21 +251,21 @@ const EFFECTS: &[ConfigEffect] = &[
             output_limit::review(server);
             server.links.configure(server);
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The table of clients' copies fits its limit.
     ConfigEffect {
         of: &["tracking-table-max-keys"],
         apply: |server| server.pushes.tracking.fit_table(server.tracking_context()),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Event loops are looked at more often, or less.
-    ConfigEffect { of: &["watchdog-period"], apply: |_| crash::reset_watchdog(), ..PLAIN },
+    ConfigEffect { of: &["watchdog-period"], apply: |_| crash::reset_watchdog(), ..NO_EFFECT },
     // Replies wait for the disk, or not.
     ConfigEffect {
         of: &["appendfsync"],
         apply: |server| server.aof.policy_changed(server),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The limit of open files is raised; the value may prove unreachable.
     ConfigEffect {
@@ -273,19 +273,19 @@ const EFFECTS: &[ConfigEffect] = &[
         prepare: |server, _, config| {
             fit_open_files(server, config.get(MAXCLIENTS)).map(|()| Prepared::Nothing)
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The log is opened anew, or filtered anew.
     ConfigEffect {
         of: &["loglevel", "log-format", "log-timestamp-format"],
         prepare: |server, _, config| server.log.prepare(config).map(Prepared::Log),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The kernel is told the new out-of-memory scores.
     ConfigEffect {
         of: &["oom-score-adj", "oom-score-adj-values"],
         prepare: |server, _, config| prepare_oom_score(server, config),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Saves may go to another file. The points of `save` are read whenever the slow clock looks.
     ConfigEffect {
@@ -293,7 +293,7 @@ const EFFECTS: &[ConfigEffect] = &[
         prepare: |server, _, config| {
             server.snapshot_claim.take_if_due(server, config).map(|()| Prepared::Nothing)
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Certificates and keys are loaded anew. A client that comes by a new port is to be answered
     // by something.
@@ -322,7 +322,7 @@ const EFFECTS: &[ConfigEffect] = &[
             "tls-port",
         ],
         prepare: |server, _, config| prepare_tls(server, config).map(Prepared::Tls),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Metrics and spans are exported elsewhere, in another way, or no longer.
     ConfigEffect {
@@ -356,22 +356,22 @@ const EFFECTS: &[ConfigEffect] = &[
     ConfigEffect {
         of: &["worker-threads"],
         prepare: |server, _, config| prepare_workers(server, config),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // TCP listeners are opened and closed.
-    ConfigEffect { of: &["port", "bind", "tls-port"], prepare: prepare_listeners, ..PLAIN },
+    ConfigEffect { of: &["port", "bind", "tls-port"], prepare: prepare_listeners, ..NO_EFFECT },
     // The working directory.
     ConfigEffect {
         of: &["dir"],
         prepare: |server, _, config| prepare_directory(server, config),
-        ..PLAIN
+        ..NO_EFFECT
     },
     // The journal's file is turned on or off.
     ConfigEffect {
         of: &["appendonly"],
         prepare: |server, _, config| prepare_log_file(server, config),
         apply: follow_log_file,
-        ..PLAIN
+        ..NO_EFFECT
     },
 ];
 
@@ -409,7 +409,7 @@ impl ConfigEffect {
     /// What the client called the first option that has it happen, if one has.
     fn cause<'d>(&self, draft: &'d Draft) -> Option<&'d str> {
         let is_cause = |option: &&DraftedOption| {
-            self.of.contains(&option.name) && (option.is_new || self.even_if_same)
+            self.of.contains(&option.name) && (option.is_new || self.applies_unchanged)
         };
         draft.options.iter().find(is_cause).map(|option| &*option.called)
     }

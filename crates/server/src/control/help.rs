@@ -30,7 +30,10 @@ pub(crate) const fn subcommand(
             summary: "Returns helpful text about the different subcommands.",
             complexity: "O(1)",
             arity: exactly(2),
-            flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE).and(Flags::LOOKS),
+            flags: Flags::LOADING
+                .and(Flags::STALE)
+                .and(Flags::IDEMPOTENT)
+                .and(Flags::CHANGES_NOTHING),
             ..Spec::BASE
         },
         subcommands: &[],

@@ -1,11 +1,16 @@
 //! Statistics of keys that nobody has to ask for: what they follow of the configuration, and when
 //! they are looked at.
 //!
-//! Invariant: all keys are counted on a background thread, for a command as for the clock.
+//! Invariants: all keys are counted on a background thread, for a command as for the clock; the
+//! clock has one look of each kind under way at most, and the look ends where keys are held for too
+//! long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use config::settings::{BIG_KEYS, HOT_KEYS_SAMPLE, KEY_PREFIXES, KEY_PREFIXES_INTERVAL};
 use engine::observe::key_prefixes::{self, PrefixRule, PrefixStats};
-use keyspace::BigKeyMetric;
+use keyspace::{BigKeyMetric, Refusal};
 
 use crate::server::Server;
 
@@ -21,11 +26,41 @@ pub(crate) fn configure(server: &Server) {
     server.keyspace.big_keys().switch(server.config.get(BIG_KEYS));
 }
 
-/// When the slow clock is to begin the next looks, on the monotonic clock.
+/// When the slow clock is to begin the next looks, on the monotonic clock, and whether the one
+/// before is under way.
 #[derive(Default)]
 pub(crate) struct KeyStatsSchedule {
     next_big_us: i64,
     next_survey_us: i64,
+    big: LookUnderWay,
+    survey: LookUnderWay,
+}
+
+/// Whether a look that the clock began is under way.
+#[derive(Clone, Default)]
+struct LookUnderWay(Arc<AtomicBool>);
+
+impl LookUnderWay {
+    /// Begins a look that waits for locks, unless the one before is under way.
+    fn begin(&self, server: &'static Server, look: impl FnOnce(usize) + Send + 'static) {
+        if self.0.swap(true, Ordering::Acquire) {
+            return;
+        }
+        let ended = EndOfLook(self.clone());
+        server.threads.background.spawn_visit(move |lane| {
+            let _ended = ended;
+            look(lane);
+        });
+    }
+}
+
+/// Says that a look is over, also where it came to nothing.
+struct EndOfLook(LookUnderWay);
+
+impl Drop for EndOfLook {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Release);
+    }
 }
 
 impl KeyStatsSchedule {
@@ -34,24 +69,25 @@ impl KeyStatsSchedule {
         let now_us = server.keyspace.clock().monotonic_us();
         if now_us >= self.next_big_us && server.keyspace.big_keys().is_any() {
             self.next_big_us = now_us + BIG_KEYS_PAUSE_US;
-            server.threads.background.spawn_visit(move |lane| {
+            // What others hold for too long is looked at the next time.
+            self.big.begin(server, move |lane| {
                 for by in [BigKeyMetric::Memory, BigKeyMetric::Elements] {
-                    server.observed.key_statistics.big.collect(server.keyspace, lane, by);
+                    _ = server.observed.key_statistics.big.collect(server.keyspace, lane, by);
                 }
             });
         }
         let pause_us = i64::from(server.config.get(KEY_PREFIXES_INTERVAL)) * 1_000_000;
         if pause_us > 0 && now_us >= self.next_survey_us && !server.gates.loading.is_on() {
             self.next_survey_us = now_us + pause_us;
-            server.threads.background.spawn_visit(move |lane| _ = scan_prefixes(server, lane));
+            self.survey.begin(server, move |lane| _ = scan_prefixes(server, lane));
         }
     }
 }
 
 /// Counts all keys by their prefixes, on a background thread.
-pub(crate) fn scan_prefixes(server: &Server, lane: usize) -> PrefixStats {
+pub(crate) fn scan_prefixes(server: &Server, lane: usize) -> Result<PrefixStats, Refusal> {
     let rule = PrefixRule::of(&server.config.get(KEY_PREFIXES));
-    let stats = key_prefixes::scan_prefixes(server.keyspace, lane, &rule);
+    let stats = key_prefixes::scan_prefixes(server.keyspace, lane, &rule)?;
     server.observed.key_statistics.keep(stats.clone());
-    stats
+    Ok(stats)
 }

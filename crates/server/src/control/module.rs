@@ -89,7 +89,7 @@ const LIST: ControlCommand = Command {
         summary: "Returns all loaded modules.",
         complexity: "O(N) where N is the number of loaded modules.",
         arity: exactly(2),
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOOKS),
+        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::CHANGES_NOTHING),
         tips: &["nondeterministic_output_order"],
         ..Spec::BASE
     },

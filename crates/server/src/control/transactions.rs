@@ -72,7 +72,7 @@ const UNWATCH: ControlCommand = Command {
         summary: "Forgets about watched keys of a transaction.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: COMMON.flags.and(Flags::REPEATABLE).and(Flags::SESSION),
+        flags: COMMON.flags.and(Flags::IDEMPOTENT).and(Flags::SESSION),
         ..COMMON
     },
     subcommands: &[],

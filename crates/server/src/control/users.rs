@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acl::{DeclareError, Declared, RuleError, User};
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{ACLFILE, REQUIREPASS};
 use config::{ConfigLine, DeferredDirective, UserLine};
 use engine::runtime::log::log_warning;
@@ -81,7 +81,7 @@ fn password(server: &Shared) -> Option<Arc<[u8]>> {
 /// Puts the users of the file in the place of all others: the users that were changed or removed.
 pub(crate) fn load_file(server: &Shared, path: &Path) -> Result<Vec<Arc<User>>, String> {
     let text = std::fs::read(path).map_err(|error| {
-        format!("Error loading ACLs, opening file '{}': {}", path.display(), plain(&error))
+        format!("Error loading ACLs, opening file '{}': {}", path.display(), strerror(&error))
     })?;
     let declared = server.access.users.read_file(&text, &path.to_string_lossy())?;
     Ok(server.access.users.replace_all(declared, password(server).as_deref()))
@@ -91,7 +91,7 @@ pub(crate) fn load_file(server: &Shared, path: &Path) -> Result<Vec<Arc<User>>, 
 pub(crate) fn save_file(server: &Shared, path: &Path) -> Result<(), Refusal> {
     replace_file::replace_atomically(path, &server.access.users.write_file()).map_err(|error| {
         let path = path.display();
-        log_warning!(server.log, "Saving the users to '{path}' failed: {}", plain(&error));
+        log_warning!(server.log, "Saving the users to '{path}' failed: {}", strerror(&error));
         NOT_SAVED
     })
 }

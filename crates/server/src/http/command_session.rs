@@ -109,7 +109,7 @@ impl<'c> CommandSession<'c> {
             return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
         }
         let (stream, other) = pair().map_err(|error| {
-            let why = base::io_error_text::plain(&error);
+            let why = base::io_error_text::strerror(&error);
             Failure::new(StatusCode::SERVICE_UNAVAILABLE, why)
         })?;
         let now = server.keyspace.clock().now_ms();

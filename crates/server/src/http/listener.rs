@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{HTTP_BIND, HTTP_METRICS_ON_PORT, HTTP_PORT, HTTP_TLS_PORT};
 use engine::runtime::lanes::STACK_BYTES;
 use engine::runtime::log::{log_notice, log_warning};
@@ -157,7 +157,7 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
         return Ok(());
     }
     let server: &'static HttpState = Box::leak(Box::new(server));
-    let (sender, guests) = mpsc::unbounded_channel();
+    let (sender, connections) = mpsc::unbounded_channel();
     if takes_guests {
         // The thread ends with the process only.
         server.set_http_handover(move |stream, input| {
@@ -167,13 +167,13 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
     let run = move || {
         let mut builder = Builder::new_current_thread();
         match builder.enable_all().build_local(LocalOptions::default()) {
-            Ok(runtime) => runtime.block_on(serve_all(server, sockets, guests)),
-            Err(error) => log_warning!(server.log, "Cannot serve HTTP: {}", plain(&error)),
+            Ok(runtime) => runtime.block_on(serve_all(server, sockets, connections)),
+            Err(error) => log_warning!(server.log, "Cannot serve HTTP: {}", strerror(&error)),
         }
     };
     start_maker(server)
         .and_then(|()| start_thread("http", run))
-        .map_err(|error| format!("Cannot serve HTTP: {}", plain(&error)))
+        .map_err(|error| format!("Cannot serve HTTP: {}", strerror(&error)))
 }
 
 /// Starts the thread on which answers are made that take long.
@@ -191,7 +191,7 @@ fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<(
 async fn serve_all(
     server: &'static HttpState,
     sockets: Vec<HttpSocket>,
-    mut guests: mpsc::UnboundedReceiver<HandedOverConnection>,
+    mut connections: mpsc::UnboundedReceiver<HandedOverConnection>,
 ) {
     let open = Rc::new(OpenConnections::default());
     for HttpSocket { address, socket, is_encrypted } in sockets {
@@ -200,11 +200,11 @@ async fn serve_all(
                 spawn_local(accept(server, listener, is_encrypted, Rc::clone(&open)));
             }
             Err(error) => {
-                log_warning!(server.log, "Cannot serve HTTP on {address}: {}", plain(&error));
+                log_warning!(server.log, "Cannot serve HTTP on {address}: {}", strerror(&error));
             }
         }
     }
-    while let Some(guest) = guests.recv().await {
+    while let Some(guest) = connections.recv().await {
         open.serve(|connection| async move {
             // A guest that cannot be read from is no client.
             let _ = guest.serve(server, &connection).await;

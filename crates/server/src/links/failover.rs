@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use engine::limits::pause::Ticket;
 use engine::runtime::background::wait_while;
 use engine::runtime::log::{log_notice, log_warning};
@@ -155,7 +155,7 @@ impl Links {
         let spawned = Builder::new().name("failover".to_owned()).spawn(run);
         if let Err(error) = spawned {
             self.failover.set(FailoverState::None);
-            log_warning!(server.log, "Cannot fail over: {}", plain(&error));
+            log_warning!(server.log, "Cannot fail over: {}", strerror(&error));
             return Err("FAILOVER needs a thread, and the system gives none.");
         }
         Ok(())

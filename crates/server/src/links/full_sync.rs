@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use config::settings::RDB_WRITE_VERSION;
 use durability::snapshot::{
@@ -153,7 +153,7 @@ impl ByteSink for FeedSink {
                 self.server.log,
                 "What a slow replica has not taken yet can't be kept in a file, so that the \
                  snapshot waits for replicas: {}",
-                plain(&error)
+                strerror(&error)
             );
         }
         Ok(())

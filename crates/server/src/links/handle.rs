@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use engine::runtime::log::log_warning;
 use replication::primary::{ReplconfReply, ReplconfState};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -107,7 +107,7 @@ impl Links {
         if let Some(receiver) = receiver
             && let Err(error) = thread::spawn(server, self, receiver)
         {
-            log_warning!(server.log, "Cannot serve replicas: {}", plain(&error));
+            log_warning!(server.log, "Cannot serve replicas: {}", strerror(&error));
         }
     }
 

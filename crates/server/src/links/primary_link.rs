@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::LogLevel;
 use config::settings::TLS_REPLICATION;
 use durability::apply::{ApplyReport, StreamApplier};
@@ -23,7 +23,6 @@ use replication::primary;
 use replication::replica::{
     LinkState, LoadMode, LoadOrder, LoadOutcome, PrimaryChannel, RdbFraming, ReplicaAction,
 };
-use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::held_stream::HeldStream;
@@ -32,6 +31,7 @@ use super::replication_state::{ReplicationState, now_ms};
 use super::settings;
 use super::thread::{LinksMessage, LinksThread};
 use crate::net::connection::Stream;
+use crate::net::outgoing;
 
 /// With so many bytes on their way to be applied, or to be loaded, nothing more is read.
 const AHEAD_MOST: usize = 64 << 20;
@@ -301,7 +301,7 @@ impl LinksThread {
                 self.ask_link(|link| link.connected(wire, now));
                 self.serve_link(wire, number, client, stream).await;
             }
-            Err(error) => self.ask_link(|link| link.connect_failed(wire, &plain(&error), now)),
+            Err(error) => self.ask_link(|link| link.connect_failed(wire, &strerror(&error), now)),
         }
     }
 
@@ -313,7 +313,7 @@ impl LinksThread {
         port: u16,
     ) -> io::Result<(Stream, Option<Rc<PrimaryClient>>)> {
         let server = self.server;
-        let socket = TcpStream::connect((host, port)).await?;
+        let socket = outgoing::connect_to_primary(&server.config, host, port).await?;
         // A link without it is slower, and no less right.
         let _ = socket.set_nodelay(true);
         let client = match wire {
@@ -505,7 +505,7 @@ impl LinksThread {
                 Ok(begun) => *applier = Some((number, Arc::new(begun))),
                 Err(error) => {
                     drop(applier);
-                    let (why, now) = (plain(&error), now_ms(server));
+                    let (why, now) = (strerror(&error), now_ms(server));
                     return self
                         .with_replication_state(|core, _| core.link.apply_failed(&why, now));
                 }
@@ -537,7 +537,7 @@ impl LinksThread {
         match SnapshotReceiver::begin(server, mode, length, report) {
             Ok(receiver) => *link.receiver.borrow_mut() = Some((number, receiver)),
             Err(error) => {
-                let why = plain(&error);
+                let why = strerror(&error);
                 server.log.write(
                     LogLevel::Warning,
                     format_args!("Can't take the data of the master in: {why}"),

@@ -13,7 +13,7 @@ use std::sync::mpsc::SyncSender;
 use std::task::Poll;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::number::parse_i64;
 use config::settings::{REPL_BACKLOG_SIZE, REPL_DISABLE_TCP_NODELAY};
 use engine::clients::registry::client_flags;
@@ -86,7 +86,7 @@ pub(super) fn spawn(
         let runtime = match builder.enable_all().build_local(LocalOptions::default()) {
             Ok(runtime) => runtime,
             Err(error) => {
-                log_warning!(server.log, "Cannot serve replicas: {}", plain(&error));
+                log_warning!(server.log, "Cannot serve replicas: {}", strerror(&error));
                 return;
             }
         };
@@ -492,7 +492,7 @@ impl LinksThread {
         match opened {
             Some(Ok(file)) => self.at(replica, |out| out.push_file(file)),
             Some(Err(error)) => {
-                log_warning!(self.server.log, "Can't send the snapshot: {}", plain(&error));
+                log_warning!(self.server.log, "Can't send the snapshot: {}", strerror(&error));
                 if let Some(link) = self.link(replica) {
                     link.end();
                 }

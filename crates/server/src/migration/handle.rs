@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use engine::runtime::lanes::STACK_BYTES;
 use engine::session::OffloadResult;
 use keyspace::Refusal;
@@ -69,7 +69,7 @@ impl Migrations {
         let inbox = match &mut *thread {
             Some(inbox) => inbox,
             none => none.insert(self.spawn(server).map_err(|error| {
-                Refusal::owned(format!("ERR Can't send keys: {}", plain(&error)))
+                Refusal::owned(format!("ERR Can't send keys: {}", strerror(&error)))
             })?),
         };
         if inbox.send(MigrationMessage { order, sender }).is_err() {

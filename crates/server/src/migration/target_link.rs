@@ -18,6 +18,7 @@ use super::fault::{Cause, Fault};
 use super::request::{Credentials, MigrateRequest, MigrateTarget};
 use crate::net::connection::Stream;
 use crate::net::network::Network;
+use crate::net::outgoing;
 
 /// What is written at a time, with all patience for each.
 const STEP: usize = 64 * 1024;
@@ -168,7 +169,7 @@ impl TargetLink {
 }
 
 async fn connect(server: &Network, target: &MigrateTarget) -> Result<Stream, Fault> {
-    let socket = open_socket(&target.host, target.port).await?;
+    let socket = open_socket(server, &target.host, target.port).await?;
     // Without this option the exchange is slower, and no less right.
     let _ = socket.set_nodelay(true);
     if !target.is_encrypted {
@@ -178,11 +179,11 @@ async fn connect(server: &Network, target: &MigrateTarget) -> Result<Stream, Fau
     agreed.map(Stream::Tls).map_err(|_| Fault::Unreachable)
 }
 
-async fn open_socket(host: &str, port: u16) -> Result<TcpStream, Fault> {
+async fn open_socket(server: &Network, host: &str, port: u16) -> Result<TcpStream, Fault> {
     let found = lookup_host((host, port)).await.map_err(|_| Fault::Unreachable)?;
     let mut fault = Fault::Unreachable;
     for address in found {
-        match TcpStream::connect(address).await {
+        match outgoing::connect(&server.config, address).await {
             Ok(stream) => return Ok(stream),
             // In Redis the first write notices that.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {

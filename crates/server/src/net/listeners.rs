@@ -17,11 +17,12 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::account_lines::numbers_of;
+use base::io_error_text::strerror;
 use config::settings::{
     BIND, LISTEN_ON_ANY_PORT, MAXCLIENTS, MAXCLIENTS_RESERVED, MEMCACHED_DATABASE,
-    MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG,
-    TCP_KEEPALIVE, TLS_PORT, UNIXSOCKET, UNIXSOCKETPERM,
+    MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, MPTCP, PORT, PROTECTED_MODE, SOCKET_MARK_ID,
+    TCP_BACKLOG, TCP_KEEPALIVE, TLS_PORT, UNIXSOCKET, UNIXSOCKETGROUP, UNIXSOCKETPERM,
 };
 use config::{BindAddress, Config, LogLevel};
 use engine::clients::registry::Peer;
@@ -41,6 +42,9 @@ use crate::net::tls::{Arrival, Handshaken};
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Where groups stand, a line each.
+const GROUPS: &str = "/etc/group";
 
 /// The sockets that listen.
 pub(crate) struct Listeners {
@@ -239,7 +243,7 @@ fn bind_all(
         Ok(BoundSocket { address, kind, listener: TcpListener::from_std(socket)? })
     };
     let bound: io::Result<_> = bind_sockets(server, wanted)?.into_iter().map(listening).collect();
-    bound.map_err(|error| (plain(&error), false))
+    bound.map_err(|error| (strerror(&error), false))
 }
 
 /// Binds the sockets of a port that another thread serves.
@@ -263,8 +267,7 @@ fn bind_sockets(
         if let (0, Some((first, _))) = (address.port(), bound.first()) {
             address.set_port(first.address.port());
         }
-        let backlog = server.config.get(TCP_BACKLOG);
-        match listen_tcp(address, backlog) {
+        match listen_tcp(&server.config, address) {
             Ok(listener) => {
                 let address = listener.local_addr().unwrap_or(address);
                 bound.push((RequestedSocket { address, kind, optional }, listener));
@@ -273,7 +276,7 @@ fn bind_sockets(
             Err(error) => {
                 let line = format!(
                     "Warning: Could not create server TCP listening socket {address}: bind: {}",
-                    plain(&error)
+                    strerror(&error)
                 );
                 return Err((line, error.kind() == io::ErrorKind::AddrInUse));
             }
@@ -295,16 +298,22 @@ fn ip_of(bind: &BindAddress) -> Result<IpAddr, String> {
     }
 }
 
-fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpListener> {
-    let socket =
-        Socket::new(Domain::for_address(address), Type::STREAM, Some(socket2::Protocol::TCP))?;
+fn listen_tcp(config: &Config, address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let protocol =
+        if config.get(MPTCP) { socket2::Protocol::MPTCP } else { socket2::Protocol::TCP };
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;
+    let mark = config.get(SOCKET_MARK_ID);
+    if mark != 0 {
+        // As in Redis, a process without the right to mark listens without it.
+        let _ = socket.set_mark(mark);
+    }
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(backlog)?;
+    socket.listen(config.get(TCP_BACKLOG))?;
     Ok(socket.into())
 }
 
@@ -320,7 +329,7 @@ fn open_unix(server: &'static Network, protocol: Protocol) -> Result<Option<RawF
     }
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
     let fail = |error: io::Error| {
-        format!("Failed opening Unix socket: bind: {}: {}", path.display(), plain(&error))
+        format!("Failed opening Unix socket: bind: {}: {}", path.display(), strerror(&error))
     };
     // A socket that a former process left behind.
     let _ = std::fs::remove_file(path);
@@ -328,6 +337,11 @@ fn open_unix(server: &'static Network, protocol: Protocol) -> Result<Option<RawF
     socket.set_nonblocking(true).map_err(fail)?;
     let address = socket2::SockAddr::unix(path).map_err(fail)?;
     socket.bind(&address).map_err(fail)?;
+    let group = server.config.get(UNIXSOCKETGROUP);
+    if protocol == Protocol::Redis && !group.is_empty() {
+        let [group] = find_group(&group)?;
+        std::os::unix::fs::chown(path, None, Some(group)).map_err(fail)?;
+    }
     if mode != 0 {
         // Set before `listen`, so nobody gets in under the umask's rights.
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
@@ -338,6 +352,13 @@ fn open_unix(server: &'static Network, protocol: Protocol) -> Result<Option<RawF
     let descriptor = listener.as_raw_fd();
     tokio::spawn(accept_unix(server, listener, protocol));
     Ok(Some(descriptor))
+}
+
+/// The number of a group.
+fn find_group(name: &[u8]) -> Result<[u32; 1], String> {
+    let groups = std::fs::read(GROUPS).map_err(|why| format!("Can't read {GROUPS}: {why}"))?;
+    let shown = String::from_utf8_lossy(name);
+    numbers_of(&groups, name).ok_or_else(|| format!("Can't find the group {shown} in {GROUPS}"))
 }
 
 async fn accept_tcp(server: &'static Network, listener: TcpListener, kind: ListenerKind) {
@@ -376,7 +397,7 @@ async fn accept_unix(server: &'static Network, listener: UnixListener, protocol:
 async fn pause_after(server: &Network, error: &io::Error) {
     let kind = error.kind();
     if kind != io::ErrorKind::ConnectionAborted && kind != io::ErrorKind::Interrupted {
-        log_warning!(server.log, "Accepting client connection: {}", plain(error));
+        log_warning!(server.log, "Accepting client connection: {}", strerror(error));
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
@@ -478,4 +499,22 @@ pub(crate) fn has_room(server: &Network, is_local: bool) -> bool {
 
 fn is_unavailable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported)
+}
+
+#[cfg(test)]
+mod tests {
+    use config::Config;
+    use socket2::{Domain, SockRef, Socket, Type};
+
+    use super::listen_tcp;
+
+    #[test]
+    fn a_listening_socket_is_marked_where_the_process_may_mark() {
+        let config = Config::new();
+        config.put(b"socket-mark-id", b"7");
+        let listener = listen_tcp(&config, ([127, 0, 0, 1], 0).into()).expect("a socket");
+        let another = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let expected = if another.set_mark(7).is_ok() { 7 } else { 0 };
+        assert_eq!(SockRef::from(&listener).mark().expect("a mark"), expected);
+    }
 }

@@ -9,6 +9,7 @@ pub(crate) mod durability_waiters;
 pub(crate) mod group_commit;
 pub(crate) mod listeners;
 pub(crate) mod network;
+pub(crate) mod outgoing;
 pub(crate) mod output_limit;
 pub(crate) mod socket_io;
 pub(crate) mod tls;

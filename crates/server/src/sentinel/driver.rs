@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::{LogLevel, SetError};
 use engine::clients::mailbox::PendingWakes;
 use engine::journal::ReplyLsn;
@@ -214,7 +214,7 @@ impl Driver {
                     log_notice!(self.server.log, "Sentinel new configuration saved on disk");
                 }
                 Err(error) => {
-                    let why = plain(&error);
+                    let why = strerror(&error);
                     log_warning!(self.server.log, "Error writing the configuration file: {why}");
                     actions = self.sentinel.persist_failed(actions);
                 }

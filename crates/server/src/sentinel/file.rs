@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use engine::runtime::replace_file;
 use rustix::fs::{Access, access};
@@ -24,7 +24,7 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
         return Err("Sentinel needs config file on disk to save state. Exiting...".to_owned());
     };
     access(path, Access::WRITE_OK).map_err(|why| {
-        let (path, why) = (path.display(), plain(&why.into()));
+        let (path, why) = (path.display(), strerror(&why.into()));
         format!("Sentinel config file {path} is not writable: {why}. Exiting...")
     })
 }

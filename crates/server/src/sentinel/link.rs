@@ -12,11 +12,11 @@ use proto::OwnedArgs;
 use proto::value::ReplyParser;
 use sentinel::{ConnectionId, Event, REPLY_LIMITS};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::net::network::Network;
+use crate::net::outgoing;
 
 /// What comes by a connection, and what leaves.
 type Input = Box<dyn AsyncRead + Unpin + Send>;
@@ -65,7 +65,8 @@ async fn run(
     to: SocketAddr,
     (news, mut commands): (&mpsc::Sender<Event>, mpsc::Receiver<OwnedArgs>),
 ) -> Option<()> {
-    let stream = timeout(CONNECT_PATIENCE, TcpStream::connect(to)).await.ok()?.ok()?;
+    let connecting = outgoing::connect(&server.config, to);
+    let stream = timeout(CONNECT_PATIENCE, connecting).await.ok()?.ok()?;
     // What is sent is short and awaited; the kernel's default would do, only slower.
     let _ = stream.set_nodelay(true);
     let local = stream.local_addr().ok()?.ip();

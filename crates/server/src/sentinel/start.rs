@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::Random;
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{LOGLEVEL, REQUIREPASS, TLS_PORT, TLS_REPLICATION};
 use config::{ConfigLine, LogLevel, Source};
 use engine::runtime::log::log_notice;
@@ -38,7 +38,7 @@ impl RunningSentinel {
         change_log_level: ChangeLogLevel,
         runtime: Runtime,
     ) -> Result<Self, String> {
-        let text = file::read(server).map_err(|error| plain(&error))?;
+        let text = file::read(server).map_err(|error| strerror(&error))?;
         let begun = Sentinel::start(options(server), &text, now(server), Random::from_entropy());
         let (sentinel, actions) = begun.map_err(|error| refusal(server, error))?;
         log_notice!(server.log, "Running mode=sentinel, port={}.", server.identity.port());
@@ -56,7 +56,7 @@ impl RunningSentinel {
         thread::Builder::new()
             .name("sentinel".to_owned())
             .spawn(work)
-            .map_err(|error| format!("Cannot start the Sentinel's thread: {}", plain(&error)))?;
+            .map_err(|error| format!("Cannot start the Sentinel's thread: {}", strerror(&error)))?;
         Ok(Self { stop, over })
     }
 

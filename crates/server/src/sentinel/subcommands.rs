@@ -95,7 +95,7 @@ pub(super) const SUBCOMMANDS: &[ControlCommand] = &[
 
 const HELP: ControlCommand = Command {
     spec: Spec {
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::LOOKS),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::CHANGES_NOTHING),
         ..spec("HELP", "", "Returns helpful text about the different subcommands.", exactly(2))
     },
     subcommands: &[],

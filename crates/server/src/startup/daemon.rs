@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 
 /// The variable that tells a process that it is the daemon.
 const MARK: &str = "APUS_DAEMON";
@@ -26,7 +26,7 @@ pub(crate) fn is_daemon() -> bool {
 /// Starts the daemon and waits until it is ready. `input` is what the configuration read from the
 /// standard input.
 pub(crate) fn launch(arguments: &[OsString], input: &[u8]) -> Result<(), String> {
-    let failed = |error: io::Error| format!("Cannot go to the background: {}", plain(&error));
+    let failed = |error: io::Error| format!("Cannot go to the background: {}", strerror(&error));
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(program);
     command.args(arguments).env(MARK, "1").stdin(Stdio::piped()).stdout(Stdio::piped());

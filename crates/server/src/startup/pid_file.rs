@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use config::settings::PIDFILE;
 use engine::runtime::log::{Log, log_notice, log_warning};
@@ -30,7 +30,7 @@ impl PidFile {
         let path =
             if path.is_empty() { Path::new(DEFAULT) } else { Path::new(OsStr::from_bytes(&path)) };
         if let Err(error) = fs::write(path, format!("{}\n", std::process::id())) {
-            let (path, error) = (path.display(), plain(&error));
+            let (path, error) = (path.display(), strerror(&error));
             log_warning!(log, "Failed to write PID file {path}: {error}");
             return None;
         }

@@ -7,7 +7,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::SUPERVISED;
 use config::{Config, Supervised};
 use engine::runtime::log::{Log, log_warning};
@@ -67,6 +67,6 @@ fn notify(socket: &[u8], state: &str, log: &Log) {
     let sent = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
     if let Err(error) = sent {
-        log_warning!(log, "Cannot notify systemd: {}", plain(&error));
+        log_warning!(log, "Cannot notify systemd: {}", strerror(&error));
     }
 }

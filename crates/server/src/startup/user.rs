@@ -6,7 +6,8 @@
 
 use std::{env, fs};
 
-use base::io_error_text::plain;
+use base::account_lines::numbers_of;
+use base::io_error_text::strerror;
 use config::Config;
 use config::settings::{
     HTTP_PORT, HTTP_TLS_PORT, MEMCACHED_PORT, MEMCACHED_UDP_PORT, PORT, RUN_AS_USER, TLS_PORT,
@@ -83,7 +84,7 @@ fn become_user(name: &[u8], kept: CapabilitySet) -> Result<(), String> {
         .and_then(|()| set_thread_uid(Uid::from_raw(user)))
         .and_then(|()| if user == ROOT { Ok(()) } else { set_capabilities(None, sets) })
         .map_err(|why| {
-            let why = plain(&why.into());
+            let why = strerror(&why.into());
             format!("Can't take on the rights of {}: {why}", String::from_utf8_lossy(name))
         })?;
     // What the kernel tells of the process itself would be root's, and a crash report needs it.
@@ -99,38 +100,6 @@ fn become_user(name: &[u8], kept: CapabilitySet) -> Result<(), String> {
 fn look_up(name: &[u8]) -> Result<UserNumbers, String> {
     let users = fs::read(USERS).map_err(|why| format!("Can't read {USERS}: {why}"))?;
     let shown = String::from_utf8_lossy(name);
-    find(&users, name).ok_or_else(|| format!("Can't find the user {shown} in {USERS}"))
-}
-
-/// The numbers of a user and of its group, from lines `name:password:user:group:...`.
-fn find(users: &[u8], name: &[u8]) -> Option<UserNumbers> {
-    let number = |text: Option<&[u8]>| {
-        let number = base::number::parse_u64(text?)?;
-        // The greatest one stands for none.
-        u32::try_from(number).ok().filter(|number| *number != u32::MAX)
-    };
-    users.split(|byte| *byte == b'\n').find_map(|line| {
-        let mut fields = line.split(|byte| *byte == b':');
-        let is_named = !name.is_empty() && fields.next() == Some(name);
-        let mut numbers = fields.skip(1);
-        let (user, group) =
-            is_named.then(|| number(numbers.next()).zip(number(numbers.next())))??;
-        Some(UserNumbers { user, group })
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{UserNumbers, find};
-
-    #[test]
-    fn a_user_has_a_line_with_two_numbers() {
-        let users = b"root:x:0:0:root:/root:/bin/bash\n\nodd:x:y:1\nshort:x:1\n:x:5:5::\n\
-                      none:x:4294967295:1\nmemcache:x:112:118:,,,:/nonexistent:/bin/false\n";
-        assert_eq!(find(users, b"root"), Some(UserNumbers { user: 0, group: 0 }));
-        assert_eq!(find(users, b"memcache"), Some(UserNumbers { user: 112, group: 118 }));
-        for name in ["", "odd", "short", "none", "memcach", "nobody", "x", "root:x:0"] {
-            assert_eq!(find(users, name.as_bytes()), None, "{name}");
-        }
-    }
+    let found = numbers_of(&users, name).map(|[user, group]| UserNumbers { user, group });
+    found.ok_or_else(|| format!("Can't find the user {shown} in {USERS}"))
 }

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use base::steps;
+use base::step_count;
 
 use super::indexes::Indexes;
 use crate::list::{self, PageItems};
@@ -73,7 +73,7 @@ impl ArrayPage {
 
     /// Puts an element under an index; tells whether there was none.
     pub(super) fn set(&mut self, index: u64, text: Text<'_>) -> bool {
-        steps::step();
+        step_count::step();
         match self.indexes.find(index) {
             Ok(place) => {
                 self.values.replace(place, text);
@@ -89,7 +89,7 @@ impl ArrayPage {
 
     /// Takes the element with an index out, if there is one.
     pub(super) fn remove(&mut self, index: u64) {
-        steps::step();
+        step_count::step();
         if let Ok(place) = self.indexes.find(index) {
             self.values.remove(place, 1);
             self.indexes.remove(place);
@@ -98,7 +98,7 @@ impl ArrayPage {
 
     /// Moves the elements from a place on into a new page.
     pub(super) fn cut_at(&mut self, place: usize) -> ArrayPage {
-        steps::step();
+        step_count::step();
         ArrayPage { indexes: self.indexes.split_off(place), values: self.values.split_off(place) }
     }
 }

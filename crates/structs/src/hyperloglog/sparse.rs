@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use base::steps;
+use base::step_count;
 
 use super::{
     Encoding, HEADER, HllDamage, REGISTERS, RegisterUpdate, STALE, STALE_AT, add_dense, encoding,
@@ -96,7 +96,7 @@ impl Iterator for Runs<'_> {
         if self.failed || (self.rest.is_empty() && self.registers == REGISTERS) {
             return None;
         }
-        steps::step();
+        step_count::step();
         match Run::read(self.rest).filter(|run| self.registers + run.len <= REGISTERS) {
             Some(run) => {
                 self.rest = &self.rest[run.bytes()..];
@@ -138,7 +138,7 @@ fn walk(
     let (mut at, mut first) = (start.at as usize, usize::from(start.first));
     let mut before = None;
     loop {
-        steps::step();
+        step_count::step();
         let run = bytes.get(at..).and_then(Run::read).ok_or(HllDamage::Corrupted)?;
         if first + run.len > REGISTERS {
             return Err(HllDamage::Corrupted);

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use base::steps;
+use base::step_count;
 
 use super::Side;
 use crate::listpack::{self, EMPTY_LEN, Element, Entry, Listpack};
@@ -122,7 +122,7 @@ impl ListPage {
 
     /// Puts an element before the one at a place, or behind the last.
     pub(crate) fn insert(&mut self, place: usize, text: Text<'_>) {
-        steps::step();
+        step_count::step();
         let offset = self.offset_of(place);
         self.shift(place, |at| at + 1);
         if is_long(text) {
@@ -135,7 +135,7 @@ impl ListPage {
 
     /// Puts an element in the place of another.
     pub(crate) fn replace(&mut self, place: usize, text: Text<'_>) {
-        steps::step();
+        step_count::step();
         self.drop_longs(place..place + 1);
         let offset = self.offset_of(place);
         if is_long(text) {
@@ -148,7 +148,7 @@ impl ListPage {
 
     /// Removes elements from a place on.
     pub(crate) fn remove(&mut self, place: usize, count: usize) {
-        steps::step();
+        step_count::step();
         let offset = self.offset_of(place);
         listpack::remove(&mut self.bytes, offset, count);
         self.drop_longs(place..place + count);
@@ -173,7 +173,7 @@ impl ListPage {
 
     /// Moves the elements from a place on into a new page.
     pub(crate) fn split_off(&mut self, place: usize) -> ListPage {
-        steps::step();
+        step_count::step();
         let offset = self.offset_of(place);
         let bytes = listpack::split_off(&mut self.bytes, offset);
         let mut upper = ListPage { bytes, overflow: None };
@@ -217,7 +217,7 @@ impl ListPage {
 
     /// Gives the long elements from a place on other places.
     fn shift(&mut self, from: usize, place: impl Fn(usize) -> usize) {
-        steps::step();
+        step_count::step();
         for (at, _) in self.overflow.iter_mut().flat_map(|overflow| &mut overflow.longs) {
             if usize::from(*at) >= from {
                 *at = narrow(place(usize::from(*at)));

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use base::steps;
+use base::step_count;
 
 use super::encoding::Encoded;
 use super::{COUNT_UNKNOWN, EMPTY_LEN, END_MARK, Element, HEADER, Listpack, header_count};
@@ -99,7 +99,7 @@ fn exchange<const N: usize>(
 
 /// Makes a range so many bytes long, to be written.
 fn open<'a>(bytes: &'a mut Vec<u8>, range: &Range<usize>, len: usize) -> &'a mut [u8] {
-    steps::step();
+    step_count::step();
     let old_len = bytes.len();
     let gap_end = range.start + len;
     if gap_end > range.end {
@@ -113,7 +113,7 @@ fn open<'a>(bytes: &'a mut Vec<u8>, range: &Range<usize>, len: usize) -> &'a mut
 }
 
 fn write_header(bytes: &mut [u8], removed: usize, added: usize) {
-    steps::step();
+    step_count::step();
     let len = u32::try_from(bytes.len()).expect("the caller bounds the length");
     bytes[..4].copy_from_slice(&len.to_le_bytes());
     let count = header_count(bytes).expect("a listpack has a header");

@@ -4,7 +4,7 @@
 //! Invariant: an element is found in whatever form it lies, though only one is ever written here.
 
 use base::number::parse_i64;
-use base::steps;
+use base::step_count;
 
 use super::encoding::{decode, entry_len};
 use super::{Element, Entry, HEADER, Listpack};
@@ -71,7 +71,7 @@ impl<'a, 'n> Search<'a, 'n> {
     /// The bytes from an entry on; `None` at the end.
     #[inline]
     fn bytes_at(&self, offset: usize) -> Option<&'a [u8]> {
-        steps::step();
+        step_count::step();
         self.listpack.bytes.get(offset..self.listpack.end_offset()).filter(|it| !it.is_empty())
     }
 }

@@ -450,10 +450,10 @@ fn lifting_all_of_many_deadlines_that_are_alike_takes_steps_in_proportion() {
             let until = Lifetime::Until(1_000_000);
             members.insert(Text::Bytes(name.as_bytes()), Text::Bytes(b"value"), until);
         }
-        let before = base::steps::taken()?;
+        let before = base::step_count::taken()?;
         names.iter().for_each(|name| _ = members.set_deadline(name.as_bytes(), None));
         assert_eq!(members.earliest_deadline(), None);
-        Some((base::steps::taken()? - before) / u64::from(count))
+        Some((base::step_count::taken()? - before) / u64::from(count))
     };
     let (Some(few), Some(many)) = (steps_of(100), steps_of(20_000)) else { return };
     assert!(few <= 12 && many <= 12, "{few} and {many} steps for each");

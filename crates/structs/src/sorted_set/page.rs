@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::{SharedBytes, UnixMillis, steps};
+use base::{SharedBytes, UnixMillis, step_count};
 
 use super::ItemRef;
 use crate::members::{Long, Text, storable_deadline};
@@ -211,7 +211,7 @@ impl SortedSetPage {
     }
 
     pub(super) fn insert(&mut self, index: usize, new: NewItem<'_>) {
-        steps::step();
+        step_count::step();
         let mut head = [0; 1 + DEADLINE + 2];
         let mut used = 1;
         if new.in_index {
@@ -277,7 +277,7 @@ impl SortedSetPage {
     }
 
     pub(super) fn remove(&mut self, index: usize) {
-        steps::step();
+        step_count::step();
         let range = self.item_range(index);
         let bytes = range.len() as u16;
         let deadline = self.deadline(index);
@@ -298,7 +298,7 @@ impl SortedSetPage {
     }
 
     pub(super) fn set_deadline(&mut self, index: usize, deadline: Option<UnixMillis>) {
-        steps::step();
+        step_count::step();
         let had = self.deadline(index);
         let start = self.item_range(index).start;
         match (had, deadline) {
@@ -326,7 +326,7 @@ impl SortedSetPage {
 
     /// Moves the members from an offset on into a new page.
     pub(super) fn cut_at(&mut self, index: usize) -> SortedSetPage {
-        steps::step();
+        step_count::step();
         let start = self.item_range(index).start;
         let longs = self.longs_before(index);
         let mut upper = SortedSetPage {
@@ -370,7 +370,7 @@ impl SortedSetPage {
 
     /// Makes room for bytes of an item.
     fn open(&mut self, at: usize, bytes: usize) {
-        steps::step();
+        step_count::step();
         let len = self.items.len();
         reserve(&mut self.items, bytes);
         self.items.resize(len + bytes, 0);

@@ -13,7 +13,7 @@
 //! Invariants: the entries' IDs rise; `live` is what the master entry counts; a node in a tree has
 //! a live entry.
 
-use base::steps;
+use base::step_count;
 
 use super::id::EntryId;
 use crate::listpack::{self, Element, Entries, Listpack};
@@ -128,7 +128,7 @@ impl StreamNode {
 
     /// Adds an entry with a greater ID than any before.
     pub(super) fn push(&mut self, id: EntryId, pairs: &[Pair<'_>]) {
-        steps::step();
+        step_count::step();
         let layout = self.layout();
         let names = self.listpack().entries_from(layout.names).take(layout.fields);
         let same = layout.fields == pairs.len()
@@ -169,7 +169,7 @@ impl StreamNode {
 
     /// Marks the entries of these rising IDs as deleted.
     pub(super) fn delete_all(&mut self, ids: &[EntryId]) {
-        steps::step();
+        step_count::step();
         let mut marks = Vec::new();
         self.visit(among(ids, |item| marks.push((item.start, item.flags | DELETED))));
         self.mark(&marks);
@@ -177,7 +177,7 @@ impl StreamNode {
 
     /// Decides on each live entry, from the first on; tells how many were marked as deleted.
     pub(super) fn sweep(&mut self, mut decide: impl FnMut(EntryId) -> Verdict) -> usize {
-        steps::step();
+        step_count::step();
         let mut marks = Vec::new();
         self.visit(|item| {
             let verdict = decide(item.id);
@@ -279,7 +279,7 @@ impl StreamNode {
 
     /// Writes the counts of the master entry.
     fn count(&mut self, live: usize, deleted: Option<usize>) {
-        steps::step();
+        step_count::step();
         self.live = live;
         let mut elements = self.listpack().entries();
         let places = [elements.next(), elements.next()].map(|entry| entry.map(|it| it.offset));

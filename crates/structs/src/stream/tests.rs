@@ -303,10 +303,10 @@ fn a_trim_of_what_is_acknowledged_does_not_grow_with_what_a_group_has_not_read()
         }
         let (threshold, references) = (Threshold::Length(10), References::Acknowledged);
         let trim = Trim { threshold, approximate: false, limit: 0, references };
-        let before = base::steps::taken()?;
+        let before = base::step_count::taken()?;
         assert_eq!(stream.trim(&trim).deleted, 0);
         assert_eq!(stream.len(), entries);
-        Some(base::steps::taken()? - before)
+        Some(base::step_count::taken()? - before)
     };
     assert_eq!(steps_of(100), steps_of(10_000));
 }

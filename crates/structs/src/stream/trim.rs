@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use base::steps;
+use base::step_count;
 
 use super::group::{ConsumerGroup, Name};
 use super::id::EntryId;
@@ -97,7 +97,7 @@ impl Stream {
     /// Whether a group has read no entry that is there, so that all have acknowledged none.
     pub fn is_wholly_unread(&self) -> bool {
         self.groups.by_name.values().any(|group| {
-            steps::step();
+            step_count::step();
             group.last_id < self.first_id
         })
     }

@@ -5,7 +5,7 @@
 //! segment are exactly those under its prefix; `deepest` counts the segments that use all `depth`
 //! bits.
 
-use base::steps;
+use base::step_count;
 
 use super::bucket::{Address, Word};
 use super::segment::{BUCKETS_MAX, Segment};
@@ -91,7 +91,7 @@ impl Directory {
 
     /// Adds a word after making room for it: a step of growth, or a split, of its segment.
     pub(super) fn insert(&mut self, hash: u64, address: Address, rehash: impl Fn(Address) -> u64) {
-        steps::step();
+        step_count::step();
         loop {
             let at = self.locate(hash) as usize;
             let node = &mut self.nodes[at];
@@ -121,7 +121,7 @@ impl Directory {
     /// Parts a segment by the next bit of the hash. The fingerprints move up by one bit, and the
     /// one that enters below is known only to the owner of the entries.
     fn split(&mut self, at: usize, rehash: &impl Fn(Address) -> u64) {
-        steps::step();
+        step_count::step();
         if self.nodes[at].depth == self.depth {
             self.double();
         }
@@ -151,7 +151,7 @@ impl Directory {
     }
 
     fn double(&mut self) {
-        steps::step();
+        step_count::step();
         self.indexes = self.indexes.iter().flat_map(|index| [*index, *index]).collect();
         self.depth += 1;
         self.deepest = 0;
@@ -209,7 +209,7 @@ impl Directory {
     /// Joins two halves and returns where the whole is. The prefix bit that told them apart comes
     /// back into the fingerprints from above, so no entry is asked for its hash.
     fn join(&mut self, at: usize, other: usize) -> usize {
-        steps::step();
+        step_count::step();
         let (kept, gone) = (at.min(other), at.max(other));
         let gone_node = self.nodes.swap_remove(gone);
         if gone < self.nodes.len() {

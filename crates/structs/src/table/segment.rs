@@ -8,7 +8,7 @@
 
 use std::ptr::NonNull;
 
-use base::steps;
+use base::step_count;
 
 use super::bucket::{Address, Bucket, WORDS, Word};
 use crate::arena;
@@ -193,7 +193,7 @@ impl Segment {
     /// Takes the word out and closes the gap: words that had to leave a home at or before the hole
     /// move back into it, so there are never marks of deleted words to search past.
     pub(super) fn take(&mut self, number: usize) -> Word {
-        steps::step();
+        step_count::step();
         let mut hole = number / WORDS;
         let mut was_full = self.buckets()[hole].is_full();
         let taken = self.buckets_mut()[hole].take(number % WORDS);
@@ -232,7 +232,7 @@ impl Segment {
     }
 
     fn move_to(&mut self, count: usize) {
-        steps::step();
+        step_count::step();
         let old = std::mem::replace(self, Segment::with_buckets(count));
         for word in old.words() {
             self.add(word);

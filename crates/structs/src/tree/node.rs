@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use base::steps;
+use base::step_count;
 
 use super::{ChildSelector, Growth, JOINED_MAX, LEAF_MAX, Leaf, Summary};
 use crate::blob::ARC_COUNTERS;
@@ -179,7 +179,7 @@ impl<L: Leaf> Node<L> {
         from: u64,
         holds: &mut impl FnMut(&L::Summary) -> bool,
     ) -> Option<(&L, u64)> {
-        steps::step();
+        step_count::step();
         match self {
             Node::Leaf(leaf) => holds(&leaf.summary()).then_some((leaf, 0)),
             Node::Inner(inner) => {
@@ -359,7 +359,7 @@ impl<L: Leaf> Inner<L> {
     /// After an edit of a child: what is kept of it is true again, and it is neither empty nor too
     /// large nor needlessly small.
     fn repair(&mut self, index: usize, change: &Change<L::Summary>, edges: Edges) {
-        steps::step();
+        step_count::step();
         let Change { before, after } = change;
         self.memory_below = self.memory_below + after.memory - before.memory;
         let old = std::mem::replace(&mut self.summaries[index], after.summary);
@@ -386,7 +386,7 @@ impl<L: Leaf> Inner<L> {
 
     /// Puts a child in, without summing up.
     fn put(&mut self, index: usize, bound: L::Bound, child: Node<L>) {
-        steps::step();
+        step_count::step();
         self.memory_below += child.memory() + L::bound_memory(&bound);
         if self.children.len() == self.children.capacity() {
             // By half, but not beyond what a node holds just before it is split.
@@ -412,7 +412,7 @@ impl<L: Leaf> Inner<L> {
 
     /// Takes a child out, without summing up.
     fn remove(&mut self, index: usize) -> (L::Bound, Node<L>) {
-        steps::step();
+        step_count::step();
         let bound = self.bounds.remove(index);
         let child = self.children.remove(index);
         self.summaries.remove(index);
@@ -480,7 +480,7 @@ impl<L: Leaf> Inner<L> {
     }
 
     fn split(&mut self, growth: Growth) -> Inner<L> {
-        steps::step();
+        step_count::step();
         let children = self.children.len();
         let index = match growth {
             Growth::Within => children / 2,
@@ -494,7 +494,7 @@ impl<L: Leaf> Inner<L> {
     }
 
     fn absorb(&mut self, bound: L::Bound, mut next: Inner<L>) {
-        steps::step();
+        step_count::step();
         next.set_bound(0, bound);
         self.reserve(next.children.len());
         self.bounds.append(&mut next.bounds);
@@ -506,7 +506,7 @@ impl<L: Leaf> Inner<L> {
 
     /// Divides at an element that is not the first here.
     fn cut(mut self, index: u64, cut: impl FnOnce(&mut L, u64) -> L) -> (Inner<L>, Inner<L>) {
-        steps::step();
+        step_count::step();
         let (at, rank) = self.child_by_rank(index);
         let mut upper = self.take_from(at + 1);
         let (bound, child) = self.remove(at);

@@ -313,7 +313,7 @@ fn needs_session(entry: &CommandEntry) -> bool {
 
 /// Whether a command may do what can be neither undone nor put off.
 fn makes_final(entry: &CommandEntry) -> bool {
-    matches!(entry.run, Run::Control) && !entry.spec.flags.has(Flags::REPEATABLE)
+    matches!(entry.run, Run::Control) && !entry.spec.flags.has(Flags::IDEMPOTENT)
 }
 
 impl Exec {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use cluster::{Cluster, NodeId, SlotSet};
 use keyspace::Refusal;
 
@@ -46,7 +46,7 @@ pub(crate) fn begin_exports(
     let busy = |slot| Refusal::owned(format!("ERR I am already migrating slot {slot}."));
     node.moves.add(server, &jobs).map_err(busy)?;
     node.moves.exports.push(start, &jobs).map_err(|error| {
-        let why = plain(&error);
+        let why = strerror(&error);
         jobs.iter().for_each(|job| job.set(server, MoveState::Failed, &why));
         Refusal::owned(format!("ERR {why}"))
     })

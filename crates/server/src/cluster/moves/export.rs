@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{
     CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_SLOT_MOVE_BUFFER_LIMIT, CLUSTER_SLOT_MOVE_RATE,
     REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
@@ -96,7 +96,7 @@ impl<'a> Export<'a> {
             let takes_own_words = peer.has_command(OWN_COMMAND)?;
             let socket = peer.into_socket();
             let limited = socket.transport().set_write_timeout(Some(STUCK));
-            limited.map(|()| (socket, takes_own_words)).map_err(|error| plain(&error))
+            limited.map(|()| (socket, takes_own_words)).map_err(|error| strerror(&error))
         };
         let (socket, takes_own_words) =
             connect().map_err(|why| format!("Connection to target: {why}"))?;
@@ -423,7 +423,7 @@ impl<'a> Export<'a> {
                 Ok(())
             }
             Err(error) if has_not_ended(error.kind()) => Ok(()),
-            Err(error) => Err(format!("Connection to target lost: {}", plain(&error))),
+            Err(error) => Err(format!("Connection to target lost: {}", strerror(&error))),
         }
     }
 
@@ -456,7 +456,9 @@ impl<'a> Export<'a> {
                         return Err(SILENT.to_owned());
                     }
                 }
-                Err(error) => return Err(format!("Connection to target lost: {}", plain(&error))),
+                Err(error) => {
+                    return Err(format!("Connection to target lost: {}", strerror(&error)));
+                }
                 Ok(_) => return Err("Connection to target lost".to_owned()),
             }
         }

@@ -6,17 +6,17 @@
 use std::future::poll_fn;
 use std::io::{ErrorKind, IoSlice, Result as IoResult};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::settings::{MASTERAUTH, MASTERUSER};
 use engine::session::PROXY_LIBRARY;
 use proto::Resp;
 use proto::args::encode_command;
 use proto::value::{ReplyLimits, ReplyParser, Value};
-use tokio::net::TcpStream;
 
 use super::pool::LinkKey;
 use crate::cluster::start::ClusterContext;
 use crate::net::connection::Stream;
+use crate::net::outgoing;
 
 /// An answer to a greeting is no greater.
 const LIMITS: ReplyLimits = ReplyLimits { bulk: 1 << 16, elements: 1 << 10, depth: 8 };
@@ -55,16 +55,17 @@ pub(super) async fn connect(
         true => "its address or its port for TLS is not known".to_owned(),
         false => "its address is not known".to_owned(),
     })?;
-    let socket = TcpStream::connect(address).await.map_err(|error| plain(&error))?;
+    let socket = outgoing::connect(&server.config, address).await;
+    let socket = socket.map_err(|error| strerror(&error))?;
     // Without this option the link is slower, and no less right.
     let _ = socket.set_nodelay(true);
     let mut stream = match key.is_encrypted {
-        true => Stream::Tls(server.tls.connect(socket).await.map_err(|error| plain(&error))?),
+        true => Stream::Tls(server.tls.connect(socket).await.map_err(|error| strerror(&error))?),
         false => Stream::Tcp(socket),
     };
     let words = words(context, key);
     let request: Vec<u8> = words.iter().flat_map(|word| &word.request).copied().collect();
-    write_all(&mut stream, &request).await.map_err(|error| plain(&error))?;
+    write_all(&mut stream, &request).await.map_err(|error| strerror(&error))?;
     let mut parser = ReplyParser::new(LIMITS);
     let mut id = None;
     for word in &words {
@@ -139,7 +140,7 @@ async fn read(stream: &mut Stream, parser: &mut ReplyParser) -> Result<Value, St
         match poll_fn(|cx| stream.poll_read_more(cx, &mut chunk)).await {
             Ok(0) => return Err("it closed the connection".to_owned()),
             Ok(_) => parser.feed(&chunk),
-            Err(error) => return Err(plain(&error)),
+            Err(error) => return Err(strerror(&error)),
         }
     }
 }

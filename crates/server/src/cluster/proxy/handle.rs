@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Mutex, OnceLock};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use engine::runtime::lanes::STACK_BYTES;
 use engine::session::{ClusterProxy, ForwardOrder};
 use tokio::runtime::{Builder, LocalOptions};
@@ -55,7 +55,7 @@ impl RequestProxy {
             Some(inbox) => inbox,
             none => match spawn(context) {
                 Ok(inbox) => none.insert(inbox),
-                Err(error) => return Err((order, plain(&error))),
+                Err(error) => return Err((order, strerror(&error))),
             },
         };
         inbox.send(order).map_err(|back| {

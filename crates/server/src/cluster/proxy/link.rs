@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use base::time::Clock;
 use engine::clients::registry::Client;
 use proto::{Output, Reply, ReplyScanner, Resp};
@@ -270,9 +270,9 @@ impl Link {
             }
             match self.stream.poll_write(cx, &slices[..filled]) {
                 Poll::Pending => return Ok(()),
-                Poll::Ready(Ok(0)) => return Err(plain(&ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(0)) => return Err(strerror(&ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => self.output.consume(count),
-                Poll::Ready(Err(error)) => return Err(plain(&error)),
+                Poll::Ready(Err(error)) => return Err(strerror(&error)),
             }
         }
     }
@@ -284,7 +284,7 @@ impl Link {
             match ready!(self.stream.poll_read_more(cx, &mut self.input)) {
                 Ok(0) => return Poll::Ready("it closed the connection".to_owned()),
                 Ok(_) => {}
-                Err(error) => return Poll::Ready(plain(&error)),
+                Err(error) => return Poll::Ready(strerror(&error)),
             }
             self.progress_us = self.clock.monotonic_us();
             if let Err(why) = self.digest() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use cluster::{NodeFlags, NodeId, PlannedMove};
 use engine::runtime::log::{log_notice, log_warning};
 
@@ -43,7 +43,7 @@ pub(super) fn start_moves(
     };
     let begun = Builder::new().name("rebalance".to_owned()).spawn(work);
     begun.map(|_| ()).map_err(|error| {
-        let why = plain(&error);
+        let why = strerror(&error);
         (0..count).for_each(|step| shown.set(step, StepState::Failed, why.clone()));
         start.node.rebalancer.end(&shown);
         format!("ERR {why}")

@@ -215,7 +215,10 @@ fn own(
     let slots = slots.iter().map(Slot::get);
     let stats = &server.observed.slot_stats;
     match by {
-        RebalanceBy::Memory => Ok(memory_of(server.keyspace, lane, slots)),
+        RebalanceBy::Memory => {
+            let sizes = memory_of(server.keyspace, lane, slots);
+            sizes.map_err(|_| "keys of this node are held for too long".to_owned())
+        }
         RebalanceBy::Load | RebalanceBy::HotSlots if !stats.is_on() => Err(NOT_KEPT.to_owned()),
         RebalanceBy::Load | RebalanceBy::HotSlots => {
             Ok(slots.map(|slot| (slot, stats.usage(slot).cpu_us)).collect())

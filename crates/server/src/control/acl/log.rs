@@ -20,7 +20,7 @@ pub(super) const LOG: ControlCommand = Command {
         complexity: "O(N) with N being the number of entries shown.",
         arity: at_least(2),
         history: &[("7.2.0", "Added entry ID, timestamp created, and timestamp last updated.")],
-        flags: OF_USERS.flags.and(Flags::LOOKS),
+        flags: OF_USERS.flags.and(Flags::CHANGES_NOTHING),
         ..OF_USERS
     },
     subcommands: &[],

@@ -103,8 +103,8 @@ const CAT: ControlCommand = Command {
         flags: Flags::NOSCRIPT
             .and(Flags::LOADING)
             .and(Flags::STALE)
-            .and(Flags::REPEATABLE)
-            .and(Flags::LOOKS),
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -137,7 +137,7 @@ const GENPASS: ControlCommand = Command {
          users.",
         complexity: "O(1)",
         arity: at_least(2),
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::REPEATABLE),
+        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::IDEMPOTENT),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -172,8 +172,8 @@ const WHOAMI: ControlCommand = Command {
         flags: Flags::NOSCRIPT
             .and(Flags::LOADING)
             .and(Flags::STALE)
-            .and(Flags::REPEATABLE)
-            .and(Flags::LOOKS),
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -74,7 +74,7 @@ pub(super) const GETUSER: ControlCommand = Command {
                  to their rule representation.",
             ),
         ],
-        flags: OF_USERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_USERS.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         secrets: Secrets::From(2),
         ..OF_USERS
     },
@@ -181,7 +181,7 @@ pub(super) const DRYRUN: ControlCommand = Command {
         summary: "Simulates the execution of a command by a user, without executing the command.",
         complexity: "O(1).",
         arity: at_least(4),
-        flags: OF_USERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_USERS.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         // The command that a user is asked to be allowed may be a login.
         secrets: Secrets::From(4),
         ..OF_USERS
@@ -229,7 +229,7 @@ pub(super) const LIST: ControlCommand = Command {
         summary: "Dumps the effective rules in ACL file format.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: exactly(2),
-        flags: OF_USERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_USERS.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_USERS
     },
     subcommands: &[],
@@ -251,7 +251,7 @@ pub(super) const USERS: ControlCommand = Command {
         summary: "Lists all ACL users.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: exactly(2),
-        flags: OF_USERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_USERS.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_USERS
     },
     subcommands: &[],

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use config::settings::{APPENDONLY, DIR, SANDBOX, WORKER_THREADS};
 use durability::aof;
@@ -65,12 +65,12 @@ impl Prepared {
             Self::Listeners => listeners::finish(server, false),
             Self::Workers(before) => {
                 if let Err(error) = server.worker_pool.resize(server, before) {
-                    log_warning!(server.log, "Cannot start the workers: {}", plain(&error));
+                    log_warning!(server.log, "Cannot start the workers: {}", strerror(&error));
                 }
             }
             Self::Directory(before) => {
                 if let Err(error) = fchdir(before) {
-                    let why = plain(&error.into());
+                    let why = strerror(&error.into());
                     log_warning!(server.log, "Cannot go back to the directory before: {why}");
                 }
                 if let Err(why) = server.snapshot_claim.take_if_due(server, &server.config) {
@@ -112,7 +112,7 @@ pub(super) fn prepare_workers(
     let before = server.threads.worker_count();
     let size = server.threads.cores.worker_count(config.get(WORKER_THREADS)).workers;
     let resized = server.worker_pool.resize(server, size);
-    resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error))
+    resized.map(|()| Prepared::Workers(before)).map_err(|error| strerror(&error))
 }
 
 pub(super) fn prepare_directory(
@@ -122,7 +122,7 @@ pub(super) fn prepare_directory(
     if config.get(SANDBOX) {
         return Err(CONFINED.to_owned());
     }
-    let plainly = |error: rustix::io::Errno| plain(&error.into());
+    let plainly = |error: rustix::io::Errno| strerror(&error.into());
     let here = open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(plainly)?;
     enter_directory(config)?;
     // Where snapshots of another process lie the old one stays.
@@ -168,11 +168,12 @@ pub(crate) fn prepare_tls(
     let contexts = contexts.map_err(|refusal| refusal.to_string())?;
     let begun =
         server.tls.begin(server.threads.cores.worker_count(config.get(WORKER_THREADS)).workers);
-    begun.map_err(|error| format!("Cannot start the threads of handshakes: {}", plain(&error)))?;
+    begun
+        .map_err(|error| format!("Cannot start the threads of handshakes: {}", strerror(&error)))?;
     Ok(Some(Arc::new(contexts)))
 }
 
 /// Enters the configured working directory.
 pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
-    std::env::set_current_dir(OsStr::from_bytes(&config.get(DIR))).map_err(|error| plain(&error))
+    std::env::set_current_dir(OsStr::from_bytes(&config.get(DIR))).map_err(|error| strerror(&error))
 }

@@ -20,11 +20,11 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[&ASKING, &CLUSTER, &READONLY, 
 
 /// What reads the state of the cluster.
 const OF_CLUSTER: Spec =
-    Spec { group: Group::Cluster, flags: Flags::STALE.and(Flags::REPEATABLE), ..Spec::BASE };
+    Spec { group: Group::Cluster, flags: Flags::STALE.and(Flags::IDEMPOTENT), ..Spec::BASE };
 
 /// What changes the state of the cluster.
 const CHANGES_CLUSTER: Spec = Spec {
-    flags: Flags::ADMIN.and(Flags::STALE).and(Flags::NO_ASYNC_LOADING).and(Flags::REPEATABLE),
+    flags: Flags::ADMIN.and(Flags::STALE).and(Flags::NO_ASYNC_LOADING).and(Flags::IDEMPOTENT),
     plan: LockPlan::World,
     ..OF_CLUSTER
 };
@@ -153,7 +153,7 @@ const CLUSTER: ControlCommand = Command {
                 summary: "Returns the number of active failure reports active for a node.",
                 complexity: "O(N) where N is the number of failure reports",
                 arity: exactly(3),
-                flags: Flags::ADMIN.and(Flags::STALE).and(Flags::REPEATABLE),
+                flags: Flags::ADMIN.and(Flags::STALE).and(Flags::IDEMPOTENT),
                 tips: &["nondeterministic_output"],
                 ..Spec::BASE
             },
@@ -327,7 +327,7 @@ const CLUSTER: ControlCommand = Command {
                 summary: "Lists the replica nodes of a master node.",
                 complexity: "O(N) where N is the number of replicas.",
                 arity: exactly(3),
-                flags: Flags::ADMIN.and(Flags::STALE).and(Flags::REPEATABLE),
+                flags: Flags::ADMIN.and(Flags::STALE).and(Flags::IDEMPOTENT),
                 tips: &["nondeterministic_output"],
                 ..Spec::BASE
             },
@@ -356,7 +356,7 @@ const CLUSTER: ControlCommand = Command {
          FLUSHALL as a side effect.",
                 arity: at_least(2),
                 plan: LockPlan::World,
-                flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::REPEATABLE),
+                flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::IDEMPOTENT),
                 ..Spec::BASE
             },
         ),
@@ -404,7 +404,7 @@ const CLUSTER: ControlCommand = Command {
                 summary: "Returns the mapping of cluster slots to shards.",
                 complexity: "O(N) where N is the total number of cluster nodes",
                 arity: exactly(2),
-                flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
+                flags: Flags::LOADING.and(Flags::STALE).and(Flags::IDEMPOTENT),
                 tips: &["nondeterministic_output"],
                 ..Spec::BASE
             },
@@ -419,7 +419,7 @@ const CLUSTER: ControlCommand = Command {
                 summary: "Lists the replica nodes of a master node.",
                 complexity: "O(N) where N is the number of replicas.",
                 arity: exactly(3),
-                flags: Flags::ADMIN.and(Flags::STALE).and(Flags::REPEATABLE),
+                flags: Flags::ADMIN.and(Flags::STALE).and(Flags::IDEMPOTENT),
                 tips: &["nondeterministic_output"],
                 deprecated: Some(("5.0.0", "`CLUSTER REPLICAS`")),
                 ..Spec::BASE
@@ -434,7 +434,7 @@ const CLUSTER: ControlCommand = Command {
                 summary: "Returns the mapping of cluster slots to nodes.",
                 complexity: "O(N) where N is the total number of Cluster nodes",
                 arity: exactly(2),
-                flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
+                flags: Flags::LOADING.and(Flags::STALE).and(Flags::IDEMPOTENT),
                 tips: &["nondeterministic_output"],
                 history: &[
                     ("4.0.0", "Added node IDs."),
@@ -457,7 +457,7 @@ const CLUSTER: ControlCommand = Command {
                 complexity: "O(N) where N is the total number of slots based on arguments. \
                     O(N*log(N)) with ORDERBY subcommand.",
                 arity: at_least(4),
-                flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
+                flags: Flags::LOADING.and(Flags::STALE).and(Flags::IDEMPOTENT),
                 tips: &["nondeterministic_output", "request_policy:all_shards"],
                 ..Spec::BASE
             },

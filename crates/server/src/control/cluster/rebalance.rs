@@ -96,7 +96,7 @@ fn cancel(server: &'static Server, _: usize, reply: &mut Reply<'_>) -> Result<()
 fn slot_memory(server: &'static Server, lane: usize, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let routes = server.gates.routing.table();
     let served = (0..cluster::SLOTS).filter(|slot| routes.is_served(*slot));
-    let sizes = memory_of(server.keyspace, lane, served);
+    let sizes = memory_of(server.keyspace, lane, served)?;
     reply.array(sizes.len());
     for (slot, bytes) in sizes {
         reply.array(2);

@@ -23,7 +23,10 @@ pub(super) const PING: ControlCommand = Command {
         summary: "Returns the server's liveliness response.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: Flags::FAST.and(Flags::SUBSCRIBED).and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: Flags::FAST
+            .and(Flags::SUBSCRIBED)
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..Spec::BASE
     },
@@ -60,8 +63,8 @@ pub(super) const ECHO: ControlCommand = Command {
         flags: Flags::LOADING
             .and(Flags::STALE)
             .and(Flags::FAST)
-            .and(Flags::REPEATABLE)
-            .and(Flags::LOOKS),
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -86,8 +89,8 @@ pub(super) const SELECT: ControlCommand = Command {
         flags: Flags::LOADING
             .and(Flags::STALE)
             .and(Flags::FAST)
-            .and(Flags::REPEATABLE)
-            .and(Flags::LOOKS),
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         databases: Databases::At(&[1]),
         ..Spec::BASE
     },

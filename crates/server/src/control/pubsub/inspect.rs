@@ -36,8 +36,8 @@ const BASE: Spec = Spec {
     flags: Flags::PUBSUB
         .and(Flags::LOADING)
         .and(Flags::STALE)
-        .and(Flags::REPEATABLE)
-        .and(Flags::LOOKS),
+        .and(Flags::IDEMPOTENT)
+        .and(Flags::CHANGES_NOTHING),
     ..Spec::BASE
 };
 

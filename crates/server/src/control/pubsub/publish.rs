@@ -24,7 +24,7 @@ const BASE: Spec = Spec {
         .and(Flags::STALE)
         .and(Flags::FAST)
         .and(Flags::MAY_REPLICATE)
-        .and(Flags::REPEATABLE),
+        .and(Flags::IDEMPOTENT),
     ..Spec::BASE
 };
 

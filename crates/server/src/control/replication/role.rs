@@ -20,8 +20,8 @@ pub(crate) const ROLE: ControlCommand = Command {
             .and(Flags::LOADING)
             .and(Flags::STALE)
             .and(Flags::FAST)
-            .and(Flags::REPEATABLE)
-            .and(Flags::LOOKS),
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         categories: &["@admin", "@dangerous"],
         ..Spec::BASE
     },

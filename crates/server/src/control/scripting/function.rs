@@ -77,7 +77,7 @@ const DUMP: ControlCommand = Command {
         summary: "Dumps all libraries into a serialized binary payload.",
         complexity: "O(N) where N is the number of functions",
         arity: exactly(2),
-        flags: COMMON.flags.and(Flags::REPEATABLE),
+        flags: COMMON.flags.and(Flags::IDEMPOTENT),
         ..COMMON
     },
     subcommands: &[],
@@ -136,7 +136,7 @@ const LIST: ControlCommand = Command {
         complexity: "O(N) where N is the number of functions",
         arity: at_least(2),
         tips: &["nondeterministic_output_order"],
-        flags: COMMON.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: COMMON.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..COMMON
     },
     subcommands: &[],
@@ -300,7 +300,10 @@ const STATS: ControlCommand = Command {
         name: "STATS",
         summary: "Returns information about a function during execution.",
         arity: exactly(2),
-        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY).and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: Flags::NOSCRIPT
+            .and(Flags::ALLOW_BUSY)
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         ..COMMON
     },

@@ -91,7 +91,7 @@ const EXISTS: ControlCommand = Command {
                      script is an O(1) operation).",
         arity: at_least(3),
         tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
-        flags: COMMON.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: COMMON.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..COMMON
     },
     subcommands: &[],
@@ -196,7 +196,7 @@ const SHOW: ControlCommand = Command {
         syntax: "sha1",
         summary: "Shows a server-side Lua script of the script cache.",
         arity: exactly(3),
-        flags: Flags::NOSCRIPT.and(Flags::STALE).and(Flags::REPEATABLE),
+        flags: Flags::NOSCRIPT.and(Flags::STALE).and(Flags::IDEMPOTENT),
         origin: "valkey",
         ..COMMON
     },

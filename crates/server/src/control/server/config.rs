@@ -47,7 +47,7 @@ const GET: ControlCommand = Command {
         complexity: "O(N) when N is the number of configuration parameters provided",
         arity: at_least(3),
         history: &[("7.0.0", "Added the ability to pass multiple pattern parameters in one call")],
-        flags: ADMIN.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: ADMIN.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..ADMIN
     },
     subcommands: &[],

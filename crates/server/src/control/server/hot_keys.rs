@@ -107,7 +107,7 @@ const GET: ControlCommand = Command {
                   command.",
         complexity: "O(K) where K is the number of hotkeys returned.",
         arity: exactly(2),
-        flags: BASE.flags.and(Flags::REPEATABLE),
+        flags: BASE.flags.and(Flags::IDEMPOTENT),
         ..BASE
     },
     subcommands: &[],

@@ -52,7 +52,7 @@ pub(crate) const HOT: ControlCommand = Command {
         summary: "Returns the keys that are used most, estimated from a sample of the requests.",
         complexity: "O(W) where W is the number of workers.",
         arity: at_least(2),
-        flags: BASE.flags.and(Flags::REPEATABLE),
+        flags: BASE.flags.and(Flags::IDEMPOTENT),
         ..BASE
     },
     subcommands: &[],
@@ -100,8 +100,8 @@ fn big(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<N
         [("MEMORY", BigKeyMetric::Memory), ("ELEMENTS", BigKeyMetric::Elements)];
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
-    Ok(Next::offload(move |lane, _, reply| {
-        let mut keys = server.observed.key_statistics.big.collect(server.keyspace, lane, by);
+    Ok(Next::offload_with_locks(move |lane, _, reply| {
+        let mut keys = server.observed.key_statistics.big.collect(server.keyspace, lane, by)?;
         keys.truncate(count);
         reply.array(keys.len());
         for big in keys {
@@ -137,8 +137,8 @@ const PREFIXES: ControlCommand = Command {
 fn prefixes(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let ((), count) = options(args, &[("BYTES", ())])?;
     let server = context.server;
-    Ok(Next::offload(move |lane, _, reply| {
-        let stats = key_statistics::scan_prefixes(server, lane);
+    Ok(Next::offload_with_locks(move |lane, _, reply| {
+        let stats = key_statistics::scan_prefixes(server, lane)?;
         let now_us = server.keyspace.clock().monotonic_us();
         let requests = server.observed.key_statistics.hot.requests_by_prefix(now_us);
         let told = stats.prefixes.len().min(count);

@@ -44,7 +44,7 @@ const DOCTOR: ControlCommand = Command {
         name: "DOCTOR",
         summary: "Returns a human-readable latency analysis report.",
         arity: exactly(2),
-        flags: ADMIN.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: ADMIN.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..ADMIN
     },
     subcommands: &[],
@@ -62,7 +62,7 @@ const GRAPH: ControlCommand = Command {
         syntax: "event",
         summary: "Returns a latency graph for an event.",
         arity: exactly(3),
-        flags: ADMIN.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: ADMIN.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..ADMIN
     },
     subcommands: &[],
@@ -91,7 +91,7 @@ const HISTORY: ControlCommand = Command {
         syntax: "event",
         summary: "Returns timestamp-latency samples for an event.",
         arity: exactly(3),
-        flags: ADMIN.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: ADMIN.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..ADMIN
     },
     subcommands: &[],
@@ -118,7 +118,7 @@ const LATEST: ControlCommand = Command {
         name: "LATEST",
         summary: "Returns the latest latency samples for all events.",
         arity: exactly(2),
-        flags: ADMIN.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: ADMIN.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..ADMIN
     },
     subcommands: &[],
@@ -175,7 +175,7 @@ const HISTOGRAM: ControlCommand = Command {
         complexity: "O(N) where N is the number of commands with latency information being \
             retrieved.",
         arity: at_least(2),
-        flags: ADMIN.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: ADMIN.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..ADMIN
     },
     subcommands: &[],

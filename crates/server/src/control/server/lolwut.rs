@@ -26,7 +26,7 @@ pub(super) const LOLWUT: ControlCommand = Command {
         syntax: "[VERSION version]",
         summary: "Displays computer art and the Redis version.",
         arity: at_least(1),
-        flags: Flags::READONLY.and(Flags::FAST).and(Flags::REPEATABLE),
+        flags: Flags::READONLY.and(Flags::FAST).and(Flags::IDEMPOTENT),
         ..Spec::BASE
     },
     subcommands: &[],

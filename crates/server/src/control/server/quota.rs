@@ -40,7 +40,7 @@ pub(crate) const USERS: ControlCommand = Command {
         name: "USERS",
         summary: "Returns what each user took and may take.",
         complexity: "O(N*W) where N is the number of users and W the number of workers.",
-        flags: BASE.flags.and(Flags::REPEATABLE),
+        flags: BASE.flags.and(Flags::IDEMPOTENT),
         ..BASE
     },
     subcommands: &[],
@@ -64,7 +64,7 @@ const DATABASES: ControlCommand = Command {
         name: "DATABASES",
         summary: "Returns what each database took and may take.",
         complexity: "O(N*W) where N is the number of databases and W the number of workers.",
-        flags: BASE.flags.and(Flags::REPEATABLE),
+        flags: BASE.flags.and(Flags::IDEMPOTENT),
         ..BASE
     },
     subcommands: &[],

@@ -155,8 +155,8 @@ pub(super) const LASTSAVE: ControlCommand = Command {
         flags: Flags::LOADING
             .and(Flags::STALE)
             .and(Flags::FAST)
-            .and(Flags::REPEATABLE)
-            .and(Flags::LOOKS),
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         categories: &["@admin", "@dangerous"],
         tips: &["nondeterministic_output"],
         ..Spec::BASE

@@ -51,7 +51,7 @@ const SLOWLOG_GET: ControlCommand = Command {
         arity: at_least(2),
         tips: GET_TIPS,
         history: &[("4.0.0", "Added client IP address, port and name to the reply.")],
-        flags: BASE.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: BASE.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..BASE
     },
     subcommands: &[],
@@ -73,7 +73,7 @@ const SLOWLOG_LEN: ControlCommand = Command {
         complexity: "O(1)",
         arity: exactly(2),
         tips: LEN_TIPS,
-        flags: BASE.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: BASE.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..BASE
     },
     subcommands: &[],
@@ -140,7 +140,7 @@ const COMMANDLOG_GET: ControlCommand = Command {
         arity: exactly(4),
         tips: GET_TIPS,
         origin: "valkey",
-        flags: BASE.flags.and(Flags::REPEATABLE),
+        flags: BASE.flags.and(Flags::IDEMPOTENT),
         ..BASE
     },
     subcommands: &[],
@@ -160,7 +160,7 @@ const COMMANDLOG_LEN: ControlCommand = Command {
         arity: exactly(3),
         tips: LEN_TIPS,
         origin: "valkey",
-        flags: BASE.flags.and(Flags::REPEATABLE),
+        flags: BASE.flags.and(Flags::IDEMPOTENT),
         ..BASE
     },
     subcommands: &[],

@@ -19,8 +19,8 @@ pub(super) const TIME: ControlCommand = Command {
         flags: Flags::LOADING
             .and(Flags::STALE)
             .and(Flags::FAST)
-            .and(Flags::REPEATABLE)
-            .and(Flags::LOOKS),
+            .and(Flags::IDEMPOTENT)
+            .and(Flags::CHANGES_NOTHING),
         tips: &["nondeterministic_output"],
         ..Spec::BASE
     },

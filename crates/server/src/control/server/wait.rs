@@ -20,7 +20,7 @@ use crate::control::context::{Context, ControlCommand, Next};
 const BASE: Spec = Spec {
     group: Group::Generic,
     complexity: "O(1)",
-    flags: Flags::BLOCKING.and(Flags::REPEATABLE),
+    flags: Flags::BLOCKING.and(Flags::IDEMPOTENT),
     categories: &["@connection"],
     tips: &["request_policy:all_shards", "response_policy:agg_min"],
     ..Spec::BASE

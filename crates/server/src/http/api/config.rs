@@ -26,7 +26,7 @@ fn directive(defaults: &Config, name: &[u8], value: &[u8]) -> String {
         return object([("name", bytes(name)), ("value", bytes(value))]);
     };
     let is_secret = option.sensitive && !value.is_empty();
-    let access = match option.access {
+    let access = match option.mutability {
         Mutability::Live => "live",
         Mutability::Startup => "startup",
         Mutability::Protected => "protected",

@@ -90,7 +90,7 @@ pub(super) fn permission(entry: &CommandEntry) -> Permission {
         );
     }
     let only_reads = flags.has(Flags::READONLY) && !entry.may_write();
-    match only_reads || flags.has(Flags::LOOKS) {
+    match only_reads || flags.has(Flags::CHANGES_NOTHING) {
         true => Permission::Reads,
         false => Permission::Changes,
     }

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use config::settings::{
     BIND, MEMCACHED_DATABASE, MEMCACHED_PORT, MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER,
@@ -56,7 +56,7 @@ pub(super) fn open(server: &'static Network) -> Result<Vec<String>, String> {
                 }
                 Err(error) if optional && is_unavailable(&error) => {}
                 Err(error) => {
-                    let why = plain(&error);
+                    let why = strerror(&error);
                     return Err(format!("Could not create UDP socket {address}: {why}"));
                 }
             }
@@ -126,6 +126,6 @@ fn write_ports(config: &Config, opened: &[(ListenerAddress, RawFd)]) -> Result<(
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
     let lines: String = opened.iter().filter_map(|(address, _)| address.line()).collect();
     replace_file::replace_atomically(path, lines.as_bytes()).map_err(|error| {
-        format!("Cannot write the ports to '{}': {}", path.display(), plain(&error))
+        format!("Cannot write the ports to '{}': {}", path.display(), strerror(&error))
     })
 }

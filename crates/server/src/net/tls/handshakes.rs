@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use engine::runtime::panics::contain;
 use tls::{Contexts, Session};
 use tokio::net::TcpStream;
@@ -186,7 +186,7 @@ async fn serve(under_way: Rc<UnderWay>, number: u64, admitted: Admitted) {
         }
         Ok(Err(error)) => {
             TlsCounters::count(&counters.failed);
-            done(Err(plain(&error)));
+            done(Err(strerror(&error)));
         }
         Err(_) => {
             TlsCounters::count(&counters.timed_out);

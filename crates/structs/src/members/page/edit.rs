@@ -1,7 +1,7 @@
 //! Changes of a page: items come at the front of the others, grow, shrink and go, and what lies
 //! before them in the page moves.
 
-use base::{UnixMillis, steps};
+use base::{UnixMillis, step_count};
 
 use super::super::item::{self, DEADLINE, MemberItem, Part, storable_deadline};
 use super::super::text::{Long, Text};
@@ -11,7 +11,7 @@ use crate::tree::Leaf;
 impl<P: Payload> MemberPage<P> {
     /// Adds a member that is not here.
     pub(in crate::members) fn insert(&mut self, hash: u64, new: MemberRef<'_>) {
-        steps::step();
+        step_count::step();
         let count = self.len();
         self.make_room(Self::size_of(new));
         self.page.copy_within(count..ENTRY * count, count + 1);
@@ -34,7 +34,7 @@ impl<P: Payload> MemberPage<P> {
 
     /// Puts another value and deadline in place of those of a member.
     pub(in crate::members) fn replace(&mut self, index: usize, hash: u64, new: MemberRef<'_>) {
-        steps::step();
+        step_count::step();
         let old = self.item(index);
         let (old_len, old_deadline) = (old.len(), old.deadline);
         if let (Some(Part::Within(value)), Text::Bytes(new_value)) = (old.value, new.value)
@@ -60,7 +60,7 @@ impl<P: Payload> MemberPage<P> {
 
     /// Gives a member a deadline, or takes it away.
     pub(in crate::members) fn set_deadline(&mut self, index: usize, deadline: Option<UnixMillis>) {
-        steps::step();
+        step_count::step();
         let (old, len) = (self.deadline(index), self.item(index).len());
         match deadline {
             Some(deadline) if old.is_some() => {
@@ -81,7 +81,7 @@ impl<P: Payload> MemberPage<P> {
 
     /// Takes a member out.
     pub(in crate::members) fn remove(&mut self, index: usize) {
-        steps::step();
+        step_count::step();
         self.remove_unsettled(index);
         self.settle_earliest();
         self.shrink();
@@ -154,7 +154,7 @@ impl<P: Payload> MemberPage<P> {
 
     /// Makes an item longer or shorter: what lies before it moves.
     fn resize_item(&mut self, index: usize, old_len: usize, len: usize) {
-        steps::step();
+        step_count::step();
         self.make_room(len.saturating_sub(old_len));
         let count = self.len();
         let distance = self.distance(index);
@@ -173,7 +173,7 @@ impl<P: Payload> MemberPage<P> {
 
     /// Takes a member out without looking for the earliest deadline.
     fn remove_unsettled(&mut self, index: usize) {
-        steps::step();
+        step_count::step();
         let item = self.item(index);
         let (len, deadline) = (item.len(), item.deadline);
         self.release(index);
@@ -218,7 +218,7 @@ impl<P: Payload> MemberPage<P> {
         let deadlines = (0..timed).filter_map(|index| self.deadline(index));
         let (mut earliest, mut count) = (NEVER, 0);
         for deadline in deadlines {
-            steps::step();
+            step_count::step();
             if deadline < earliest {
                 (earliest, count) = (deadline, 0);
             }
@@ -242,7 +242,7 @@ impl<P: Payload> MemberPage<P> {
     }
 
     fn move_to(&mut self, len: usize) {
-        steps::step();
+        step_count::step();
         let items = usize::from(self.items_len);
         let mut page = Vec::with_capacity(len);
         page.extend_from_slice(&self.page[..ENTRY * self.len()]);

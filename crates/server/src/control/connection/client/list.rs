@@ -33,7 +33,7 @@ pub(super) const INFO: ControlCommand = Command {
         complexity: "O(1)",
         arity: exactly(2),
         tips: &["nondeterministic_output"],
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_ITSELF.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -72,7 +72,7 @@ pub(super) const LIST: ControlCommand = Command {
             ("7.4.0", "Added `watch` field."),
             ("8.0.0", "Added `io-thread` field."),
         ],
-        flags: OF_OTHERS.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_OTHERS.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_OTHERS
     },
     subcommands: &[],

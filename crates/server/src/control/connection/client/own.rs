@@ -22,7 +22,7 @@ pub(super) const ID: ControlCommand = Command {
         summary: "Returns the unique client ID of the connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_ITSELF.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -41,7 +41,7 @@ pub(super) const GETNAME: ControlCommand = Command {
         summary: "Returns the name of the connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_ITSELF.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_ITSELF
     },
     subcommands: &[],

@@ -248,7 +248,7 @@ pub(super) const GETREDIR: ControlCommand = Command {
          redirected.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
+        flags: OF_ITSELF.flags.and(Flags::IDEMPOTENT),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -272,7 +272,7 @@ pub(super) const TRACKINGINFO: ControlCommand = Command {
          connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
+        flags: OF_ITSELF.flags.and(Flags::IDEMPOTENT),
         ..OF_ITSELF
     },
     subcommands: &[],

@@ -4,7 +4,7 @@
 
 use commands::declare::Flags;
 use commands::errors::INVALID_ARGUMENTS;
-use commands::keys::Access;
+use commands::keys::{Access, FindKeys, KeySpec};
 use engine::table::request_keys::{self, RequestKeys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -50,11 +50,21 @@ fn keys<'a>(context: &Context<'_>, args: Args<'a>) -> Result<(Args<'a>, RequestK
     if !entry.spec.arity.admits(request.len()) {
         return Err(INVALID_NUMBER);
     }
+    let mut specs = entry.spec.keys.iter();
     match request_keys::find(entry, request) {
-        Ok(keys) if !keys.is_empty() => Ok((request, keys)),
+        Ok(keys) if !keys.is_empty() && !specs.any(|spec| counts_none(spec, request)) => {
+            Ok((request, keys))
+        }
         _ if entry.spec.flags.has(Flags::NO_MANDATORY_KEYS) => Ok((request, RequestKeys::new())),
         _ => Err(INVALID_ARGUMENTS),
     }
+}
+
+/// Whether a number of keys stands there, and is 0: a command with such a group of keys has none
+/// without it, whatever other keys it names.
+fn counts_none(spec: &KeySpec, request: Args<'_>) -> bool {
+    let mut is_empty = matches!(spec.find, FindKeys::Count { .. });
+    is_empty && spec.visit(request, |_| is_empty = false).is_ok() && is_empty
 }
 
 const INVALID_COMMAND: Refusal = Refusal::error("ERR Invalid command specified");

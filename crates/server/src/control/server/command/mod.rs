@@ -19,7 +19,7 @@ use crate::control::help;
 /// What all of the family share.
 const BASE: Spec = Spec {
     group: Group::Server,
-    flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE).and(Flags::LOOKS),
+    flags: Flags::LOADING.and(Flags::STALE).and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
     categories: &["@connection"],
     ..Spec::BASE
 };

@@ -14,7 +14,7 @@ mod inspect;
 mod populate;
 mod protocol;
 mod reload;
-mod switches;
+mod small_commands;
 
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, LockPlan, Role, Spec, at_least};
@@ -82,9 +82,9 @@ const WORDS: &[DebugSubcommand] = &[
     word("SEGFAULT", (2, 2), crash::segfault),
     word("PANIC", (2, 2), crash::panic),
     word("ASSERT", (2, ANY), crash::assert),
-    word("SLEEP", (3, 3), switches::sleep),
-    word("JUMP-CLOCK", (3, 3), switches::jump_clock),
-    word("STOP-WORLD", (3, 3), switches::stop_world),
+    word("SLEEP", (3, 3), small_commands::sleep),
+    word("JUMP-CLOCK", (3, 3), small_commands::jump_clock),
+    word("STOP-WORLD", (3, 3), small_commands::stop_world),
     word_of_keys("OBJECT", (3, 4), inspect::object),
     word_of_keys("SDSLEN", (3, 3), inspect::sdslen),
     word_of_keys("LISTPACK", (3, 3), inspect::listpack),
@@ -96,24 +96,24 @@ const WORDS: &[DebugSubcommand] = &[
     word("PROTOCOL", (3, 3), protocol::protocol),
     word_of_keys("RELOAD", (2, ANY), reload::reload),
     word_of_keys("LOADAOF", (2, 2), reload::load_log),
-    word("ERROR", (3, 3), switches::error),
-    word("LOG", (3, 3), switches::log),
-    word("SET-ACTIVE-EXPIRE", (3, 3), switches::set_active_expire),
-    word("CHANGE-REPL-ID", (2, 2), switches::change_replication_id),
-    word("CONFIG-REWRITE-FORCE-ALL", (2, 2), switches::rewrite_all),
-    word("CLIENT-EVICTION", (2, 2), switches::client_eviction),
-    word("STRINGMATCH-TEST", (2, 2), switches::test_patterns),
-    word("STRUCTSIZE", (2, 2), switches::struct_sizes),
-    word("QUICKLIST-PACKED-THRESHOLD", (3, 3), switches::packed_threshold),
-    word("REPLYBUFFER", (4, 4), switches::reply_buffer),
-    word("REPLICATE", (3, ANY), switches::nothing),
-    word("DICT-RESIZING", (3, 3), switches::nothing),
-    word("PAUSE-CRON", (3, 3), switches::nothing),
-    word("SET-DISABLE-DENY-SCRIPTS", (3, 3), switches::let_scripts_call),
-    word("SET-SKIP-CHECKSUM-VALIDATION", (3, 3), switches::nothing),
-    word("AOF-FLUSH-SLEEP", (3, 3), switches::nothing),
-    word("DROP-CLUSTER-PACKET-FILTER", (3, 3), switches::nothing),
-    word("REPL-PAUSE", (3, 3), switches::nothing),
+    word("ERROR", (3, 3), small_commands::error),
+    word("LOG", (3, 3), small_commands::log),
+    word("SET-ACTIVE-EXPIRE", (3, 3), small_commands::set_active_expire),
+    word("CHANGE-REPL-ID", (2, 2), small_commands::change_replication_id),
+    word("CONFIG-REWRITE-FORCE-ALL", (2, 2), small_commands::rewrite_all),
+    word("CLIENT-EVICTION", (2, 2), small_commands::client_eviction),
+    word("STRINGMATCH-TEST", (2, 2), small_commands::test_patterns),
+    word("STRUCTSIZE", (2, 2), small_commands::struct_sizes),
+    word("QUICKLIST-PACKED-THRESHOLD", (3, 3), small_commands::packed_threshold),
+    word("REPLYBUFFER", (4, 4), small_commands::reply_buffer),
+    word("REPLICATE", (3, ANY), small_commands::nothing),
+    word("DICT-RESIZING", (3, 3), small_commands::nothing),
+    word("PAUSE-CRON", (3, 3), small_commands::nothing),
+    word("SET-DISABLE-DENY-SCRIPTS", (3, 3), small_commands::let_scripts_call),
+    word("SET-SKIP-CHECKSUM-VALIDATION", (3, 3), small_commands::nothing),
+    word("AOF-FLUSH-SLEEP", (3, 3), small_commands::nothing),
+    word("DROP-CLUSTER-PACKET-FILTER", (3, 3), small_commands::nothing),
+    word("REPL-PAUSE", (3, 3), small_commands::nothing),
 ];
 
 /// The names of those that touch keys.

@@ -7,7 +7,7 @@
 
 use std::sync::MutexGuard;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use commands::arguments::is;
 use durability::aof::{self, AofFiles};
 use durability::claims::snapshot_file;
@@ -221,7 +221,7 @@ fn options(server: &Server, lane: usize) -> TxOptions {
 fn load(server: &'static Server, on_duplicate: OnDuplicate, tx: &mut Tx) -> Result<(), Refusal> {
     let path = snapshot_file(&server.config);
     let mut file = server.storage.open(&path, OpenMode::Read).map_err(|error| {
-        log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));
+        log_warning!(server.log, "Can't read {}: {}", path.display(), strerror(&error));
         NOT_LOADED
     })?;
     match snapshot::load_within(server, &mut *file, on_duplicate, tx) {

@@ -43,7 +43,7 @@ pub(crate) const INFO: ControlCommand = Command {
         summary: "Returns information and statistics about the server.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         categories: &["@dangerous"],
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         history: &[("7.0.0", "Added support for taking multiple section arguments.")],

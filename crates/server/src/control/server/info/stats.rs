@@ -75,8 +75,8 @@ pub(super) fn write(server: &Server, report: &mut InfoText) {
     report.field("client_query_buffer_limit_disconnections", overruns);
     let unread = get(&stats.output_limit_disconnections) + syncs.overweight;
     report.field("client_output_buffer_limit_disconnections", unread);
-    let strangers = get(&stats.unauthenticated_disconnections);
-    report.field("client_unauthenticated_disconnections", strangers);
+    let unauthenticated = get(&stats.unauthenticated_disconnections);
+    report.field("client_unauthenticated_disconnections", unauthenticated);
     report.field("regressed_commands", server.observed.baselines.regressed());
     report.field("delayed_logins", get(&stats.delayed_logins));
     report.fields(&["reply_buffer_shrinks", "reply_buffer_expands"], 0);

@@ -46,7 +46,7 @@ const DOCTOR: ControlCommand = Command {
         name: "DOCTOR",
         summary: "Outputs a memory problems report.",
         complexity: "O(1)",
-        flags: OF_SHARD.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_SHARD.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_SHARD
     },
     subcommands: &[],
@@ -63,7 +63,7 @@ const MALLOC_STATS: ControlCommand = Command {
         name: "MALLOC-STATS",
         summary: "Returns the allocator statistics.",
         complexity: "Depends on how much memory is allocated, could be slow",
-        flags: OF_SHARD.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_SHARD.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_SHARD
     },
     subcommands: &[],
@@ -114,7 +114,7 @@ const STATS: ControlCommand = Command {
         name: "STATS",
         summary: "Returns details about memory usage.",
         complexity: "O(1)",
-        flags: OF_SHARD.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
+        flags: OF_SHARD.flags.and(Flags::IDEMPOTENT).and(Flags::CHANGES_NOTHING),
         ..OF_SHARD
     },
     subcommands: &[],
