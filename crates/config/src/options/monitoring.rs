@@ -65,7 +65,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
               the authorities of tls-ca-cert-file and tls-ca-cert-dir, and asks for the name of \
               the host.",
         cost: "One thread, which reads what INFO reads at each otlp-interval.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "otlp-headers",
@@ -74,14 +74,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         sensitive: true,
         doc: "Headers of each export, as name=value with commas between them; %2C in a value is a \
               comma.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "otlp-interval",
         kind: integer(1, 3600),
         default: "60",
         doc: "Seconds from one export of the metrics to the next.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "otlp-traces",
@@ -89,21 +89,21 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "Whether otlp-endpoint is sent spans, too: of the commands that SLOWLOG takes, of \
               snapshots, rewrites of the append-only file, full syncs and FAILOVERs.",
         cost: "An entry of a bounded list for each command that is slow.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "otlp-arguments",
         default: "no",
         doc: "Whether what is exported holds data: the arguments of slow commands, as SLOWLOG has \
               them, and the names of keys in the metrics of hot and big ones.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "otlp-service-name",
         kind: TEXT,
         default: "apus",
         doc: "service.name of what is exported.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "otlp-service-instance-id",
@@ -111,7 +111,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "",
         doc: "service.instance.id of what is exported; if empty, run_id of INFO, which is another \
               one after a restart.",
-        ..WORKS
+        ..LIVE_OPTION
     },
     ConfigOption {
         name: "hot-keys-sample",

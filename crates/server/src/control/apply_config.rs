@@ -350,7 +350,7 @@ const EFFECTS: &[ConfigEffect] = &[
         prepare: |server, _, config| {
             server.telemetry.prepare(server, config).map(Prepared::Exports)
         },
-        ..PLAIN
+        ..NO_EFFECT
     },
     // Workers are started or ended.
     ConfigEffect {

@@ -6,7 +6,8 @@
 use std::io;
 use std::time::Duration;
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
+use config::Config;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::Builder;
@@ -16,11 +17,11 @@ use hyper_util::rt::TokioIo;
 use otlp::Signal;
 use otlp::answer::{BODY_MAX, Verdict};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::timeout;
 
 use super::plan::ExportPlan;
+use crate::net::outgoing::connect_to_host;
 use crate::net::tls::Tls;
 
 /// A request is answered within this time, from the connection on.
@@ -45,13 +46,14 @@ impl Drop for Driver {
 
 /// Sends a body to the endpoint of a plan; the error says, for the log, why there was no answer.
 pub(super) async fn post(
+    config: &Config,
     plan: &ExportPlan,
     signal: Signal,
     body: Bytes,
     now_s: u64,
 ) -> Result<(u16, Verdict), String> {
     let request = request(plan, signal, body)?;
-    match timeout(PATIENCE, connect_and_send(plan, request, now_s)).await {
+    match timeout(PATIENCE, connect_and_send(config, plan, request, now_s)).await {
         Ok(answered) => answered,
         Err(_) => Err(format!("no answer within {} seconds", PATIENCE.as_secs())),
     }
@@ -75,17 +77,18 @@ fn request(plan: &ExportPlan, signal: Signal, body: Bytes) -> Result<Request<Ful
 }
 
 async fn connect_and_send(
+    config: &Config,
     plan: &ExportPlan,
     request: Request<Full<Bytes>>,
     now_s: u64,
 ) -> Result<(u16, Verdict), String> {
     let (host, port) = (&*plan.endpoint.host, plan.endpoint.port);
-    let socket = TcpStream::connect((host, port)).await.map_err(|error| plain(&error))?;
+    let socket = connect_to_host(config, host, port).await.map_err(|error| strerror(&error))?;
     match plan.tls() {
         None => send(socket, request, now_s).await,
         Some(context) => {
             let stream = Tls::connect_to(&context, host, socket).await;
-            let stream = stream.map_err(|error: io::Error| plain(&error))?;
+            let stream = stream.map_err(|error: io::Error| strerror(&error))?;
             send(stream, request, now_s).await
         }
     }

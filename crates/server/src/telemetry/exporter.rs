@@ -127,7 +127,8 @@ impl Exporter {
                 continue;
             }
             let now_s = self.unix_us() / 1_000_000;
-            let answered = post(plan, batch.signal, batch.body.clone(), now_s).await;
+            let (config, body) = (&self.server.config, batch.body.clone());
+            let answered = post(config, plan, batch.signal, body, now_s).await;
             let after = match answered {
                 Ok((_, Verdict::Accepted { rejected })) => {
                     return self.succeed(plan, batch, rejected);

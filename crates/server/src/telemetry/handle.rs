@@ -7,7 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use base::io_error_text::plain;
+use base::io_error_text::strerror;
 use config::Config;
 use engine::runtime::lanes::STACK_BYTES;
 use otlp::metrics::Metric;
@@ -63,7 +63,7 @@ impl Telemetry {
         let plan = ExportPlan::of(config, run_id, server.keyspace.clock())?;
         if plan.is_some() {
             self.begin(server).map_err(|error| {
-                format!("the thread of exports cannot start: {}", plain(&error))
+                format!("the thread of exports cannot start: {}", strerror(&error))
             })?;
         }
         Ok(plan.map(Arc::new))

@@ -11,5 +11,5 @@ mod handle;
 mod plan;
 mod spans;
 
-pub(crate) use handle::{Telemetry, TelemetryCounters};
+pub(crate) use handle::Telemetry;
 pub(crate) use plan::ExportPlan;

@@ -23,7 +23,7 @@ impl Tls {
             return Err(io::Error::other("TLS is not configured"));
         };
         let session = Session::connect(&contexts.client).map_err(io::Error::other)?;
-        Self::agree(socket, session).await
+        Self::finish_handshake(socket, session).await
     }
 
     /// The same with a server of another kind, whose certificate must be of this host.
@@ -33,10 +33,10 @@ impl Tls {
         socket: TcpStream,
     ) -> io::Result<Box<TlsStream>> {
         let session = Session::connect_to(context, host).map_err(io::Error::other)?;
-        Self::agree(socket, session).await
+        Self::finish_handshake(socket, session).await
     }
 
-    async fn agree(socket: TcpStream, session: Session) -> io::Result<Box<TlsStream>> {
+    async fn finish_handshake(socket: TcpStream, session: Session) -> io::Result<Box<TlsStream>> {
         let (session, incoming, opened) = agree_on(&socket, session).await?;
         Ok(Box::new(TlsStream::new(socket, session, incoming, opened)))
     }
