@@ -36,9 +36,9 @@ const HEAD_MAX: usize = 32 << 10;
 const USER: &str = concat!("apus-otlp-exporter/", env!("CARGO_PKG_VERSION"));
 
 /// What carries a connection; it ends with the request.
-struct Driver(AbortHandle);
+struct ConnectionTask(AbortHandle);
 
-impl Drop for Driver {
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -104,10 +104,10 @@ async fn send(
     let opened = builder.handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = opened.map_err(|error| error.to_string())?;
     // How the connection ended is told by the answer.
-    let driver = Driver(spawn_local(async { _ = connection.await }).abort_handle());
+    let task = ConnectionTask(spawn_local(async { _ = connection.await }).abort_handle());
     let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
     let verdict = read(answer, now_s).await;
-    drop(driver);
+    drop(task);
     Ok(verdict)
 }
 

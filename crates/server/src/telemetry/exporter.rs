@@ -1,8 +1,8 @@
 //! The thread that exports: what is due is read, encoded and sent, and sent again where that may
 //! help.
 //!
-//! Invariants: one request is under way at a time; metrics are given up after a bounded time, as
-//! those of later have all that they said, and spans that wait meanwhile are bounded by their queue;
+//! Invariants: one request is under way at a time; a batch is given up after a bounded time, as
+//! later metrics have all that it said, and spans that wait meanwhile are bounded by their queue;
 //! the log tells when exports begin to fail and when they are well again, and not of each.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct Exporter {
 }
 
 /// What is sent: metrics or spans, encoded, and how many.
-struct Batch {
+struct ExportBatch {
     signal: Signal,
     body: Bytes,
     count: u64,
@@ -94,13 +94,13 @@ impl Exporter {
         let _ = timeout(pause, self.telemetry.changed.notified()).await;
     }
 
-    fn metrics(&self, plan: &ExportPlan) -> Batch {
+    fn metrics(&self, plan: &ExportPlan) -> ExportBatch {
         let all = self.telemetry.metrics(plan.arguments);
         let started_ms = u64::try_from(self.server.identity.started).unwrap_or(0);
         let period = Period { started_ns: started_ms * 1_000_000, read_ns: self.unix_us() * 1000 };
         let count = all.iter().map(|metric| metric.points.len() as u64).sum();
         let body = metrics::encode(&plan.sender, period, &all).into();
-        Batch { signal: Signal::Metrics, body, count }
+        ExportBatch { signal: Signal::Metrics, body, count }
     }
 
     async fn export_spans(&mut self, plan: &Arc<ExportPlan>) {
@@ -108,13 +108,13 @@ impl Exporter {
         for some in finished.chunks(SPANS_MAX) {
             let spans: Vec<_> = some.iter().map(|it| span_of(it, &mut self.random)).collect();
             let body = traces::encode(&plan.sender, &spans).into();
-            let batch = Batch { signal: Signal::Traces, body, count: spans.len() as u64 };
+            let batch = ExportBatch { signal: Signal::Traces, body, count: spans.len() as u64 };
             self.deliver(plan, &batch).await;
         }
     }
 
     /// Sends a batch until it is taken, refused, too old, or no longer to be sent.
-    async fn deliver(&mut self, plan: &Arc<ExportPlan>, batch: &Batch) {
+    async fn deliver(&mut self, plan: &Arc<ExportPlan>, batch: &ExportBatch) {
         let given_up_us = self.now_us() + micros(AGE_MAX);
         let mut retries = Retries::default();
         while self.telemetry.has(plan) {
@@ -152,7 +152,7 @@ impl Exporter {
         TelemetryCounters::add(self.failed(batch.signal), batch.count);
     }
 
-    fn succeed(&mut self, plan: &ExportPlan, batch: &Batch, rejected: u64) {
+    fn succeed(&mut self, plan: &ExportPlan, batch: &ExportBatch, rejected: u64) {
         let counters = &self.telemetry.counters;
         let exported = match batch.signal {
             Signal::Metrics => &counters.points_exported,

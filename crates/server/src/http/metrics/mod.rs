@@ -1,5 +1,5 @@
-//! What `/metrics` tells, and what is exported: every figure of INFO under a name and in a unit that
-//! Prometheus expects, and the durations of commands as histograms.
+//! What `/metrics` tells, and what is exported: every figure of INFO under a name and in a unit
+//! that Prometheus expects, and the durations of commands as histograms.
 //!
 //! Invariant: a figure is INFO's own, read from its text; so both say the same.
 

@@ -86,17 +86,16 @@ fn what_is_exported_has_the_names_and_units_of_the_text() {
     let exported = values(&state, ALL);
     assert_eq!(exported.iter().map(|it| &*it.name).collect::<Vec<_>>(), told);
     for metric in &exported {
-        let ends = |end| metric.name.ends_with(end);
-        let unit = match () {
-            () if ends("_bytes_per_second") => "By/s",
-            () if ends("_per_second") => "1/s",
-            () if ends("_seconds") => "s",
-            () if ends("_bytes") => "By",
-            () if ends("_percent") => "%",
-            () if ends("_ratio") => "1",
-            () => "",
-        };
-        assert_eq!(metric.unit, unit, "{}", metric.name);
+        let units = [
+            ("_bytes_per_second", "By/s"),
+            ("_per_second", "1/s"),
+            ("_seconds", "s"),
+            ("_bytes", "By"),
+            ("_percent", "%"),
+            ("_ratio", "1"),
+        ];
+        let unit = units.iter().find(|(end, _)| metric.name.ends_with(end));
+        assert_eq!(metric.unit, unit.map_or("", |(_, unit)| unit), "{}", metric.name);
     }
 }
 
