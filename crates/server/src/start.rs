@@ -452,7 +452,10 @@ fn announce(server: &Server, listeners: &Listeners, worker_count: &WorkerCount) 
     }
     listeners.announce(server);
     match listeners.port() {
-        Some(port) => log_notice!(server.log, "Try it: redis-cli -p {port}"),
+        Some(port) => {
+            let tls = if listeners.is_encrypted_only() { " --tls" } else { "" };
+            log_notice!(server.log, "Try it: redis-cli -p {port}{tls}");
+        }
         None => {
             let path = server.config.get(UNIXSOCKET);
             if !path.is_empty() {
