@@ -162,6 +162,8 @@ mod offload;
 mod offload_and_return;
 mod one_writer;
 mod oom_score;
+mod otlp;
+mod otlp_faults;
 mod output_limits;
 mod overload;
 mod overload_defaults;

@@ -23,6 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("quorum", &["base", "cluster"]),
     ("consensus", &["base", "cluster", "persist", "quorum"]),
     ("tls", &["base"]),
+    ("otlp", &[]),
     ("engine", ENGINE),
     ("durability", DURABILITY),
     ("server", SERVER),
@@ -81,6 +82,7 @@ const SERVER: &[&str] = &[
     "sentinel",
     "cluster",
     "tls",
+    "otlp",
 ];
 
 /// The only rooms that import tokio; the event loop is the server's, and the tasks of `consensus`

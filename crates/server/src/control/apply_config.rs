@@ -326,6 +326,34 @@ const EFFECTS: &[ConfigEffect] = &[
         prepare: |server, _, config| prepare_tls(server, config).map(Prepared::Tls),
         ..NO_EFFECT
     },
+    // Metrics and spans are exported elsewhere, in another way, or no longer.
+    ConfigEffect {
+        of: &[
+            "otlp-endpoint",
+            "otlp-headers",
+            "otlp-interval",
+            "otlp-traces",
+            "otlp-arguments",
+            "otlp-service-name",
+            "otlp-service-instance-id",
+            "tls-cert-file",
+            "tls-key-file",
+            "tls-key-file-pass",
+            "tls-client-cert-file",
+            "tls-client-key-file",
+            "tls-client-key-file-pass",
+            "tls-ca-cert-file",
+            "tls-ca-cert-dir",
+            "tls-protocols",
+            "tls-ciphers",
+            "tls-ciphersuites",
+            "tls-groups",
+        ],
+        prepare: |server, _, config| {
+            server.telemetry.prepare(server, config).map(Prepared::Exports)
+        },
+        ..NO_EFFECT
+    },
     // Workers are started or ended.
     ConfigEffect {
         of: &["worker-threads"],

@@ -26,6 +26,8 @@ use crate::net::network::Network;
 pub(super) struct Round {
     snapshot: Arc<Snapshot>,
     body: Body,
+    /// When it began, by the monotonic clock.
+    pub(super) began_us: i64,
 }
 
 /// Where the snapshot goes.
@@ -63,8 +65,9 @@ pub(super) fn begin(
     let done = move |end: Result<durability::snapshot::Finished, String>| {
         done(end.map(|finished| finished.bytes));
     };
+    let began_us = server.keyspace.clock().monotonic_us();
     snapshot.start(target, Box::new(done))?;
-    Ok(Round { snapshot, body })
+    Ok(Round { snapshot, body, began_us })
 }
 
 impl Round {

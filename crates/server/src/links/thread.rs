@@ -465,6 +465,10 @@ impl LinksThread {
             Ok(_) => log_notice!(server.log, "Background RDB transfer terminated with success"),
             Err(why) => log_warning!(server.log, "Background transfer error: {why}"),
         }
+        if let Some(began_us) = self.with_round(id, |round| round.began_us) {
+            let (spans, clock) = (&server.observed.spans, server.keyspace.clock());
+            spans.note_task(clock, "full sync", began_us, end.is_err());
+        }
         let path = self.with_round(id, |round| round.path().cloned()).flatten();
         let now = now_ms(server);
         self.ask(|core, server| {
