@@ -497,7 +497,7 @@ impl WaitingOrder {
 /// Whether an error in reply to EXEC, the `-` included, says that the transaction is over: it was
 /// discarded, or its keys are not here.
 fn is_of_ended_exec(error: &[u8]) -> bool {
-    let code = error.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let code = error.split(|byte| matches!(byte, b' ' | b'\r')).next().unwrap_or_default();
     let ends: [&[u8]; 6] =
         [b"-EXECABORT", b"-MOVED", b"-ASK", b"-TRYAGAIN", b"-CLUSTERDOWN", b"-CROSSSLOT"];
     ends.contains(&code)
