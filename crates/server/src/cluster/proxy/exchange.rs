@@ -499,13 +499,15 @@ impl ForwardExchange {
         let said = refused.as_deref().unwrap_or(own);
         if let Some(redirected) = RedirectedTo::parse(said) {
             let found = redirected.find(self.pools.context.node, hop.to);
-            let Some(to) = found else { return ReplyAction::Final(output) };
-            let next = ForwardAttempt { to, asks: redirected.asks, ..hop };
+            let asks = redirected.asks;
             let told = match refused {
                 Some(line) => error(&String::from_utf8_lossy(&line)),
                 None => output,
             };
-            return ReplyAction::Follow(next, told);
+            return match found {
+                Some(to) => ReplyAction::Follow(ForwardAttempt { to, asks, ..hop }, told),
+                None => ReplyAction::Final(told),
+            };
         }
         match (body, refused) {
             (ForwardBody::Transaction(_), Some(cause)) if own.starts_with(b"EXECABORT") => {
