@@ -1,7 +1,7 @@
 //! What a link has to send.
 //!
-//! Invariant: what is sent is not kept, however slow the other end is; nor is what nobody waits for,
-//! unless its beginning is sent.
+//! Invariant: what is sent is not kept, however slow the other end is; nor is what nobody waits
+//! for, unless its beginning is sent.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
