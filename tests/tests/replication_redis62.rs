@@ -131,8 +131,8 @@ fn a_library_of_functions_ends_the_link_of_redis_62_with_a_line() {
     let (mut primary, replica) = pair();
     assert_eq!(ask(&primary, LOAD), "\"lib\"");
     primary.wait_for_log(
-        "cannot hold what was written, a function, what a stream counts, or a payload of Redis 7.0: \
-         its link is closed",
+        "cannot hold what was written, a function, what a stream counts, or a payload of Redis \
+         7.0: its link is closed",
     );
     primary.wait_for_log("there are functions, and what rdb-write-version asks for has none");
     assert_eq!(ask(&primary, "SET k v"), "OK");

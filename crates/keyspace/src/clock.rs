@@ -21,7 +21,8 @@ use std::sync::atomic::Ordering;
 use base::time::UnixMillis;
 
 use crate::ghost_list::{GhostList, USES_PER_COUNT, used_once_more, uses_left};
-use crate::keyspace::{Keyspace, Settings};
+use crate::keyspace::Keyspace;
+use crate::settings::Settings;
 
 /// What a new key's frequency counter starts with, so that it is not evicted at once.
 const INITIAL_FREQUENCY: u32 = 5;
@@ -322,7 +323,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::{AccessClock, AccessPolicy, ClockJump};
-    use crate::keyspace::Settings;
+    use crate::settings::Settings;
 
     #[test]
     fn idle_time_survives_the_wrap_of_24_bits() {

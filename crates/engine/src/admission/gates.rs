@@ -102,7 +102,8 @@ fn ask<'a>(
 }
 
 /// The list of gates, in the order in which they are asked. A new gate is a line here, or in
-/// `pass_with_data` if requests of other fronts are to pass it, too.
+/// `pass_with_data` if requests of other fronts are to pass it, too; one by arguments is in
+/// `admits_batched` as well.
 #[inline]
 fn pass<'a>(
     request: GateRequest<'_>,

@@ -2,8 +2,8 @@
 //! clients write where they may.
 //!
 //! Invariants: the stream is passed on as it came, and an offset counts its bytes alone; what
-//! clients write here is given to readers that keep the data, and to none that passes the stream on,
-//! and has an LSN of its own, for which its reply waits.
+//! clients write here is given to readers that keep the data, and to none that passes the stream
+//! on, and has an LSN of its own, for which its reply waits.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;

@@ -81,8 +81,8 @@ pub enum ForwardBody {
     /// The same; the command may wait at its node for long.
     Blocking,
     /// A script or a function, as the one command of a transaction: what its node says of it stands
-    /// elsewhere among the replies than what the program says. A script that came as its digest goes in its own words
-    /// if this node has them, as its owner may not.
+    /// elsewhere among the replies than what the program says. A script that came as its digest
+    /// goes in its own words if this node has them, as its owner may not.
     Program(Option<Arc<[u8]>>),
     /// What was queued for an EXEC.
     Transaction(QueuedRequests),

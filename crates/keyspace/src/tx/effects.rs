@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 use structs::object::Kind;
 
-use crate::keyspace::{EventMask, Settings};
+use crate::keyspace::EventMask;
+use crate::settings::Settings;
 
 /// The effects of a transaction so far.
 pub struct Effects {

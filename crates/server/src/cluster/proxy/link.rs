@@ -573,7 +573,7 @@ mod tests {
             ("+OK -MOVED -EXECABORT", "-EXECABORT", false, false),
             ("+OK +QUEUED -EXECABORT", "-EXECABORT", false, false),
             ("+OK +QUEUED -NOPERM", "-NOPERM", false, true),
-            // It ran by itself.
+            // The script ran by itself.
             ("-NOPERM -MOVED -ERR", "-MOVED", true, false),
             ("-NOPERM :7 -ERR", ":7", true, false),
         ] {
