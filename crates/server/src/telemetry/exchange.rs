@@ -36,9 +36,9 @@ const HEAD_MAX: usize = 32 << 10;
 const USER: &str = concat!("apus-otlp-exporter/", env!("CARGO_PKG_VERSION"));
 
 /// What carries a connection; it ends with the request.
-struct ConnectionTask(AbortHandle);
+struct EndpointConnection(AbortHandle);
 
-impl Drop for ConnectionTask {
+impl Drop for EndpointConnection {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -104,7 +104,7 @@ async fn send(
     let opened = builder.handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = opened.map_err(|error| error.to_string())?;
     // How the connection ended is told by the answer.
-    let task = ConnectionTask(spawn_local(async { _ = connection.await }).abort_handle());
+    let task = EndpointConnection(spawn_local(async { _ = connection.await }).abort_handle());
     let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
     let verdict = read(answer, now_s).await;
     drop(task);
