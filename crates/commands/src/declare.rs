@@ -367,7 +367,7 @@ flags! {
     OPTIMISTIC = 27, "optimistic";
     /// The command waits for others, so the gates refuse it where locks would be held
     /// meanwhile: within transactions and scripts.
-    UNITLESS = 28, "unitless";
+    NOT_IN_UNIT = 28, "not_in_unit";
     /// Not `READONLY`, as it reads no keys, and it changes nothing, or no more than where its own
     /// session looks.
     CHANGES_NOTHING = 29, "changes_nothing";
@@ -385,7 +385,7 @@ impl Flags {
         .and(Self::SUBSCRIBED)
         .and(Self::IDEMPOTENT)
         .and(Self::OPTIMISTIC)
-        .and(Self::UNITLESS)
+        .and(Self::NOT_IN_UNIT)
         .and(Self::CHANGES_NOTHING)
         .and(Self::SESSION);
 

@@ -30,7 +30,7 @@ use crate::session::{
 };
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
-use crate::transaction::control_plane::{CallingSession, ControlRequest, Next};
+use crate::transaction::control_plane::{CallingSession, ControlOutcome, ControlRequest};
 use crate::transaction::engine::Engine;
 
 mod foreign;
@@ -426,16 +426,16 @@ impl CommandExecution<'_> {
         self.finish_control(next)
     }
 
-    fn finish_control(&mut self, next: Result<Next, Refusal>) -> Step {
+    fn finish_control(&mut self, next: Result<ControlOutcome, Refusal>) -> Step {
         match next {
-            Ok(Next::Done) => Step::Done,
-            Ok(Next::Close) => Step::Close,
-            Ok(Next::Wait(suspension)) => Step::Wait(suspension),
-            Ok(Next::Offload(work)) => {
+            Ok(ControlOutcome::Done) => Step::Done,
+            Ok(ControlOutcome::Close) => Step::Close,
+            Ok(ControlOutcome::Wait(suspension)) => Step::Wait(suspension),
+            Ok(ControlOutcome::Offload(work)) => {
                 let background = &self.lane.shared.threads.background;
                 Step::offload(background.run(self.call(), work))
             }
-            Ok(Next::OffloadWithLocks(work)) => {
+            Ok(ControlOutcome::OffloadWithLocks(work)) => {
                 let background = &self.lane.shared.threads.background;
                 Step::offload(background.run_with_locks(self.call(), work))
             }

@@ -22,7 +22,9 @@ use crate::runtime::system_limits;
 use crate::scripting;
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, CommandTable, Families, Run};
-use crate::transaction::control_plane::{ControlPlane, ControlRequest, NOT_FROM_SCRIPT, Next};
+use crate::transaction::control_plane::{
+    ControlOutcome, ControlPlane, ControlRequest, NOT_FROM_SCRIPT,
+};
 use crate::transaction::engine::Engine;
 use crate::transaction::unit::{self, Unit};
 
@@ -134,7 +136,7 @@ impl ControlPlane for NoControl {
         _: ControlRequest<'_>,
         _: Args<'_>,
         _: &mut Reply<'_>,
-    ) -> Result<Next, Refusal> {
+    ) -> Result<ControlOutcome, Refusal> {
         Err(NOT_FROM_SCRIPT)
     }
 

@@ -236,7 +236,7 @@ fn resume(
 /// A queue for a new log, to be attached.
 fn new_queue(server: &'static Durability) -> Arc<RecordQueue> {
     let journal = &server.journal;
-    RecordQueue::new(&server.gates.log_backpressure, journal.name_reader(), journal.end())
+    RecordQueue::new(&server.gates.log_backpressure, journal.new_reader_id(), journal.end())
 }
 
 /// Has all changes go to the queue. The world must be stopped, and the mutex of the queue's place

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::journal::{JournalReader, ReaderId, Sleeper, StreamHistory, selection};
+use engine::journal::{JournalReader, ReaderId, ReaderWaker, StreamHistory, selection};
 use engine::limits::log_buffers::PIECES_KEPT;
 use engine::runtime::backpressure::Backpressure;
 use keyspace::Lsn;
@@ -171,8 +171,8 @@ pub(super) struct QueuedWork {
 pub(super) struct QueueReader(pub(super) Arc<RecordQueue>);
 
 impl JournalReader for QueueReader {
-    fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool {
-        self.0.put(lsn, bytes, may_wait)
+    fn record(&mut self, lsn: Lsn, bytes: &[u8], may_defer: bool) -> bool {
+        self.0.put(lsn, bytes, may_defer)
     }
 
     fn record_kept(&mut self, lsn: Lsn, bytes: &[u8], kept: &[u8]) {
@@ -200,8 +200,8 @@ impl JournalReader for QueueReader {
         self.0.put(lsn, &line, false);
     }
 
-    fn flush(&mut self) -> Option<Sleeper> {
-        self.0.flush().map(Sleeper::Thread)
+    fn flush(&mut self) -> Option<ReaderWaker> {
+        self.0.flush().map(ReaderWaker::Thread)
     }
 }
 
@@ -230,7 +230,7 @@ impl RecordQueue {
     }
 
     /// Whether the record waits for `rest`.
-    fn put(&self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool {
+    fn put(&self, lsn: Lsn, bytes: &[u8], may_defer: bool) -> bool {
         let mut guard = self.lock();
         let inner = &mut *guard;
         inner.bytes.append(bytes, &mut inner.spare);
@@ -239,7 +239,7 @@ impl RecordQueue {
         if inner.bytes.len() > ROOM {
             self.backpressure.begin();
         }
-        let waits = may_wait && inner.is_urgent;
+        let waits = may_defer && inner.is_urgent;
         inner.is_due |= !waits;
         let is_enough = inner.is_enough();
         drop(guard);
@@ -395,7 +395,7 @@ mod tests {
     fn queue() -> (std::sync::Arc<RecordQueue>, &'static Backpressure) {
         let backpressure: &'static Backpressure = Box::leak(Box::default());
         let journal = Journal::new(Clock::system(), Box::leak(Box::default()));
-        (RecordQueue::new(backpressure, journal.name_reader(), 100), backpressure)
+        (RecordQueue::new(backpressure, journal.new_reader_id(), 100), backpressure)
     }
 
     fn all(work: &QueuedWork) -> Vec<u8> {

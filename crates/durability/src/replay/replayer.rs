@@ -366,7 +366,7 @@ impl<'s> Replayer<'s> {
             }
             Run::Unit => {
                 let (server, resp) = (self.server, Resp::Two);
-                let shortage = Some(self.unit.shortage());
+                let initial_refusals = Some(self.unit.initial_refusals());
                 let access = SlotAccess::default();
                 let asked = ProgramRequest {
                     server,
@@ -374,7 +374,7 @@ impl<'s> Replayer<'s> {
                     resp,
                     subject: None,
                     access,
-                    shortage,
+                    initial_refusals,
                     wants_debugger: false,
                     session: None,
                 };

@@ -85,7 +85,7 @@ struct GateRequest<'a> {
     entry: &'a CommandEntry,
     args: Args<'a>,
     /// Whether a part of it has run, so that it is not refused for what it took since.
-    has_begun: bool,
+    has_partly_run: bool,
 }
 
 #[inline]
@@ -97,7 +97,7 @@ fn ask<'a>(
     locations: impl FnOnce() -> &'a [Location],
     acl_check_of: AclCheck,
 ) -> GateVerdict {
-    let request = GateRequest { lane, session, entry, args, has_begun: false };
+    let request = GateRequest { lane, session, entry, args, has_partly_run: false };
     verdict(pass(request, locations, acl_check_of))
 }
 
@@ -117,7 +117,7 @@ fn pass<'a>(
     let effective = effective_flags(session, entry);
     let declared = || declared_flags(lane, session, entry, args);
     if let Some(node) = route(request, locations)? {
-        return pass_elsewhere(request, effective, declared, node);
+        return pass_forwarded(request, effective, declared, node);
     }
     let bytes_needed = || budget::bytes_needed(effective, args);
     pass_with_data(request, effective, bytes_needed, declared)
@@ -126,7 +126,7 @@ fn pass<'a>(
 /// The gates for what another node runs: those that are about the client. What is about the data is
 /// asked there.
 #[cold]
-fn pass_elsewhere(
+fn pass_forwarded(
     request: GateRequest<'_>,
     effective: Flags,
     declared: impl Fn() -> Flags + Copy,
@@ -326,8 +326,8 @@ fn uses_declared_flags(role: Role) -> bool {
 /// What the client's user, or its database, may take.
 #[inline]
 fn quotas(request: GateRequest<'_>) -> GateResult {
-    let GateRequest { lane, session, entry, args, has_begun } = request;
-    if has_begun || !lane.shared.gates.quotas.has_quotas() {
+    let GateRequest { lane, session, entry, args, has_partly_run } = request;
+    if has_partly_run || !lane.shared.gates.quotas.has_quotas() {
         return Ok(());
     }
     let refusal = quota::refuse(lane, session, Request { entry, args, database: session.database });
@@ -379,7 +379,7 @@ fn verdict(passed: GateResult) -> GateVerdict {
 pub(crate) fn admit_foreign(
     lane: &Lane,
     session: &Session,
-    (entry, has_begun): (&CommandEntry, bool),
+    (entry, has_partly_run): (&CommandEntry, bool),
     bytes_needed: impl FnOnce() -> usize,
     deny: impl FnOnce() -> Option<Refusal>,
     elsewhere: impl FnOnce(&SlotMap) -> Option<Refusal>,
@@ -395,7 +395,7 @@ pub(crate) fn admit_foreign(
         return GateVerdict::Refused(refusal);
     }
     let (args, flags) = (Args::default(), entry.spec.flags);
-    let request = GateRequest { lane, session, entry, args, has_begun };
+    let request = GateRequest { lane, session, entry, args, has_partly_run };
     verdict(pass_with_data(request, flags, bytes_needed, || flags))
 }
 

@@ -173,11 +173,11 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     }
 
     #[inline]
-    fn ask(&self, has_begun: bool) -> GateVerdict {
+    fn ask(&self, has_partly_run: bool) -> GateVerdict {
         let (session, entry, body) = (&*self.session, self.entry, &*self.body);
         let deny = || body.deny(session, entry);
         let elsewhere = |routes: &SlotMap| self.refuse_route(routes);
-        let asked = (entry, has_begun);
+        let asked = (entry, has_partly_run);
         gates::admit_foreign(self.lane, session, asked, || body.room(), deny, elsewhere)
     }
 

@@ -238,10 +238,19 @@ fn prepare_brief(
     }
     let (entry, resp) = (request.entry, session.resp);
     let subject = session.acl_subject(server);
-    let (access, shortage, wants_debugger) = (slot_access(session), None, session.wants_debugger);
+    let (access, initial_refusals, wants_debugger) =
+        (slot_access(session), None, session.wants_debugger);
     let session = None;
-    let asked =
-        ProgramRequest { server, entry, resp, subject, access, shortage, wants_debugger, session };
+    let asked = ProgramRequest {
+        server,
+        entry,
+        resp,
+        subject,
+        access,
+        initial_refusals,
+        wants_debugger,
+        session,
+    };
     let program = server.prepare(entry, asked, request.args).ok()?;
     program.is_brief().then_some(program)
 }

@@ -100,7 +100,7 @@ pub fn queue_together<'a>(
 
 /// Whether a command is none of those that EXEC runs.
 fn is_kept_from_units(flags: Flags) -> bool {
-    flags.has(Flags::NO_MULTI) || flags.has(Flags::UNITLESS)
+    flags.has(Flags::NO_MULTI) || flags.has(Flags::NOT_IN_UNIT)
 }
 
 /// Keeps a command that is admitted, if EXEC may run it: what will not run takes no memory.

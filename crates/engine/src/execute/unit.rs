@@ -27,9 +27,18 @@ impl CommandExecution<'_> {
     fn program_request(&mut self) -> ProgramRequest<'_> {
         let (server, entry, resp) = (self.engine, self.entry, self.session.resp);
         let (subject, access) = (self.session.acl_subject(server), slot_access(self.session));
-        let (shortage, wants_debugger) = (None, self.session.wants_debugger);
+        let (initial_refusals, wants_debugger) = (None, self.session.wants_debugger);
         let session = Some(&mut *self.session);
-        ProgramRequest { server, entry, resp, subject, access, shortage, wants_debugger, session }
+        ProgramRequest {
+            server,
+            entry,
+            resp,
+            subject,
+            access,
+            initial_refusals,
+            wants_debugger,
+            session,
+        }
     }
 
     /// Runs a program, or leaves it until its locks are there.

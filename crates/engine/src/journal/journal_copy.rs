@@ -33,7 +33,8 @@ impl JournalReader for JournalCopy {
 impl JournalCopy {
     /// A reader that begins where the journal ends now.
     pub fn attach(journal: &Journal, level: DurabilityLevel) -> (ReaderId, Self) {
-        let (id, copy) = (journal.name_reader(), Self { begun: journal.end(), ..Self::default() });
+        let (id, copy) =
+            (journal.new_reader_id(), Self { begun: journal.end(), ..Self::default() });
         let begun = journal.attach(id, Box::new(copy.clone()), level);
         assert_eq!(begun, copy.begun);
         (id, copy)

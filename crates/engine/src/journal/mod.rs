@@ -55,9 +55,9 @@ pub use reply_lsn::ReplyLsn;
 /// Takes records in order. Called with locks held: a reader may copy and queue, never wait. What it
 /// keeps has a bound: a reader that is behind keeps writers from beginning, or forgets.
 pub trait JournalReader: Send {
-    /// The record that ends at `lsn`. Where `may_wait` says so, the reader may leave it until
+    /// The record that ends at `lsn`. Where `may_defer` says so, the reader may leave it until
     /// [`flush`](Self::flush) is called, and returns whether it does.
-    fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
+    fn record(&mut self, lsn: Lsn, bytes: &[u8], may_defer: bool) -> bool;
 
     /// The same for a unit of a primary's stream that did something else here: `kept` does that.
     /// The reader that passes the stream on takes what came.
@@ -71,7 +71,7 @@ pub trait JournalReader: Send {
     }
 
     /// The next record, of this length, stores what only a server that meets this can hold.
-    fn requires(&mut self, _: FeatureLevel, _len: usize) {}
+    fn requires_level(&mut self, _: FeatureLevel, _len: usize) {}
 
     /// What comes behind this LSN is of this history, or of none.
     fn set_history(&mut self, _: Lsn, _: Option<StreamHistory>) {}
@@ -82,20 +82,20 @@ pub trait JournalReader: Send {
 
     /// The thread that appended what waits has no more for now. Returns what to wake, if anything
     /// sleeps: not before the journal's mutex is free, since the sleeper asks for it first thing.
-    fn flush(&mut self) -> Option<Sleeper> {
+    fn flush(&mut self) -> Option<ReaderWaker> {
         None
     }
 }
 
 /// What sleeps until a reader has something.
-pub enum Sleeper {
+pub enum ReaderWaker {
     /// A thread that waits for this.
     Thread(Arc<Condvar>),
     /// A task.
     Task(Waker),
 }
 
-impl Sleeper {
+impl ReaderWaker {
     fn wake(self) {
         match self {
             Self::Thread(arrived) => arrived.notify_one(),
@@ -145,8 +145,8 @@ struct Tail {
     /// Of which history of replication it is, by LSNs as they are now.
     history: Option<StreamHistory>,
     readers: Vec<Attached>,
-    /// How many readers were ever named.
-    named: u64,
+    /// The number of the last reader that was named.
+    last_reader_id: u64,
 }
 
 /// Of which history of replication records are.
@@ -230,10 +230,10 @@ impl Journal {
     }
 
     /// A name for a reader that is to be attached, once.
-    pub fn name_reader(&self) -> ReaderId {
+    pub fn new_reader_id(&self) -> ReaderId {
         let mut tail = self.tail();
-        tail.named += 1;
-        ReaderId(tail.named)
+        tail.last_reader_id += 1;
+        ReaderId(tail.last_reader_id)
     }
 
     /// Attaches a reader; returns the LSN behind which it is given all records. The world must be
@@ -328,7 +328,7 @@ impl Journal {
         let (lsn, feature_level) = (tail.lsn, std::mem::take(&mut tail.feature_level));
         for attached in &mut tail.readers {
             if feature_level != FeatureLevel::Nothing {
-                attached.reader.requires(feature_level, record.len());
+                attached.reader.requires_level(feature_level, record.len());
             }
             if attached.reader.record(lsn, record, batch.is_batching()) {
                 batch.note_pending();
@@ -354,7 +354,7 @@ impl Journal {
         let sleepers = tail.readers.iter_mut().filter_map(|attached| attached.reader.flush());
         let sleepers: SmallVec<[_; 1]> = sleepers.collect();
         drop(tail);
-        sleepers.into_iter().for_each(Sleeper::wake);
+        sleepers.into_iter().for_each(ReaderWaker::wake);
     }
 
     /// Says whether replicas read it: they are also told what writes nothing.

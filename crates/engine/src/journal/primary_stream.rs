@@ -77,7 +77,7 @@ impl Journal {
         let (lsn, feature_level) = (tail.lsn, std::mem::take(&mut tail.feature_level));
         for attached in &mut tail.readers {
             if feature_level != FeatureLevel::Nothing {
-                attached.reader.requires(feature_level, unit.len());
+                attached.reader.requires_level(feature_level, unit.len());
             }
             attached.reader.record_kept(lsn, unit, kept);
             self.await_written(attached);

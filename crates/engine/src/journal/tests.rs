@@ -384,7 +384,7 @@ fn a_reply_waits_for_what_was_written_beside_a_stream() {
         }
     }
     let journal = journal_on(Clock::system());
-    let log = journal.name_reader();
+    let log = journal.new_reader_id();
     journal.attach(log, Box::new(Log), DurabilityLevel::Disk);
     let id = ReplicationId::from_random([7; 20]);
     journal.set_history(Some(StreamHistory { id, shift: 1000, second: None }));

@@ -165,9 +165,10 @@ pub(crate) fn prepare(
     }
     // What says itself what it does is told at once; other scripts are when they write.
     if !flags.no_writes && !flags.is_compatible {
-        let shortage = asked.shortage.unwrap_or_else(|| UnitRefusals::now(asked.server));
+        let initial_refusals =
+            asked.initial_refusals.unwrap_or_else(|| UnitRefusals::now(asked.server));
         let what = Flags::WRITE.and(Flags::DENYOOM);
-        let refusal = shortage.refuse(asked.server, what, flags.allow_oom);
+        let refusal = initial_refusals.refuse(asked.server, what, flags.allow_oom);
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
@@ -188,7 +189,7 @@ pub(crate) fn prepare(
         keys,
         resp: asked.resp,
         subject: asked.subject.clone(),
-        is_part: asked.shortage.is_some(),
+        is_part: asked.initial_refusals.is_some(),
         is_read_only: asks_to_read || flags.no_writes,
         allows_oom: flags.allow_oom,
         access: asked.access,

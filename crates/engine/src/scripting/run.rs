@@ -151,7 +151,7 @@ impl Program for ScriptCall {
         }
         // Shortage is asked for at the beginning: what gets short later does not end the script
         // half way.
-        unit.shortage();
+        unit.initial_refusals();
         // What a function tells is told once its library is safe.
         unit.tx.note_lsn(self.saw);
         // Where others changed something before, that cannot be undone for this script alone.

@@ -302,7 +302,7 @@ impl ScriptHost<'_> {
             return Err(WRONG_ARITY);
         }
         let stays_outside = flags.has(Flags::USES_FIELDSET)
-            || flags.has(Flags::UNITLESS)
+            || flags.has(Flags::NOT_IN_UNIT)
             || matches!(entry.run, Run::Unit);
         let is_denied = flags.has(Flags::NOSCRIPT)
             && !self.server.scripts.may_call_denied.load(Ordering::Relaxed);
@@ -339,11 +339,13 @@ impl ScriptHost<'_> {
         if self.has_written {
             return Ok(());
         }
-        let shortage = self.unit.shortage();
+        let initial_refusals = self.unit.initial_refusals();
         let request = Request { entry, args, database: self.unit.tx.database() };
-        let refusal = shortage.refuse(self.server, flags, self.allows_oom);
+        let refusal = initial_refusals.refuse(self.server, flags, self.allows_oom);
         refusal
-            .or_else(|| quota::refuse_memory(self.server, shortage.databases_over_quota(), request))
+            .or_else(|| {
+                quota::refuse_memory(self.server, initial_refusals.databases_over_quota(), request)
+            })
             .map_or(Ok(()), Err)
     }
 

@@ -28,7 +28,7 @@ const GATE_LOOK: Duration = Duration::from_millis(5);
 /// Work that goes on from where the last step ended.
 pub trait SteppedWork: Send {
     /// Takes a step.
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome;
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome;
 }
 
 /// How far a step came.

@@ -20,7 +20,7 @@ pub trait ControlPlane: Send + Sync {
         request: ControlRequest<'_>,
         args: Args<'_>,
         reply: &mut Reply<'_>,
-    ) -> Result<Next, Refusal>;
+    ) -> Result<ControlOutcome, Refusal>;
 
     /// CONFIG SET of these pairs, for a client that may be of this machine. The command may wait,
     /// so it is not for workers.
@@ -59,7 +59,7 @@ pub(crate) type ControlWork =
     Box<dyn FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send>;
 
 /// What comes after a control command.
-pub enum Next {
+pub enum ControlOutcome {
     /// The next request.
     Done,
     /// The end of the connection, once the reply has left.
@@ -74,7 +74,7 @@ pub enum Next {
 
 const WAITS: Refusal = Refusal::error("ERR this command is not allowed inside a transaction");
 
-impl Next {
+impl ControlOutcome {
     /// Leaves work to a heavy-work thread.
     pub fn offload(
         work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,

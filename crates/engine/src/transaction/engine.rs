@@ -14,7 +14,7 @@ use crate::runtime::log::log_warning;
 use crate::session::{ClusterProxy, patience};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Handlers};
-use crate::transaction::control_plane::{ControlPlane, ControlRequest, Next};
+use crate::transaction::control_plane::{ControlOutcome, ControlPlane, ControlRequest};
 use crate::transaction::unit::{Prepare, Program, ProgramRequest};
 
 /// What all threads share, with what runs commands: an engine is its [`Shared`] and more.
@@ -75,7 +75,7 @@ impl Engine {
         request: ControlRequest<'_>,
         args: Args<'_>,
         reply: &mut Reply<'_>,
-    ) -> Result<Next, Refusal> {
+    ) -> Result<ControlOutcome, Refusal> {
         let control = self.control.get().expect("it is set before the first command comes");
         control.run(request, args, reply)
     }

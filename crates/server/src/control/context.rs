@@ -14,7 +14,9 @@ use engine::runtime::background::BackgroundAccess;
 use engine::session::{Request, Session};
 use engine::table::command_table::CommandEntry;
 use engine::table::flag_set::FlagSet;
-pub(crate) use engine::transaction::control_plane::{CallingSession, NOT_FROM_SCRIPT, Next};
+pub(crate) use engine::transaction::control_plane::{
+    CallingSession, ControlOutcome, NOT_FROM_SCRIPT,
+};
 use engine::transaction::unit::Unit;
 
 /// What a control command works on.
@@ -54,15 +56,15 @@ impl<'a> Context<'a> {
 pub(crate) fn offload_past_gates(
     context: &Context<'_>,
     work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-) -> Next {
+) -> ControlOutcome {
     if context.unit.is_some() {
-        return Next::offload(work);
+        return ControlOutcome::offload(work);
     }
     let (server, entry) = (context.server, context.entry);
     let session = context.asker.as_ref().map(|asker| &*asker.session);
     let database = session.map_or(0, |session| session.database);
     let subject = session.and_then(|session| session.acl_subject_from_now(server));
-    Next::offload_with_locks(move |lane, args, reply| {
+    ControlOutcome::offload_with_locks(move |lane, args, reply| {
         let request = Request { entry, args, database };
         let readmission = Readmission::beside_slots(server, subject.as_ref(), request);
         let _access = BackgroundAccess::for_client(server.keyspace)?;
@@ -77,12 +79,12 @@ pub(crate) fn by_size(
     args: Args<'_>,
     reply: &mut Reply<'_>,
     work: fn(&'static Server, Args<'_>, &mut Reply<'_>),
-) -> Next {
+) -> ControlOutcome {
     if !is_heavy_request(args) {
         work(server, args, reply);
-        return Next::Done;
+        return ControlOutcome::Done;
     }
-    Next::offload(move |_, args, reply| {
+    ControlOutcome::offload(move |_, args, reply| {
         work(server, args, reply);
         Ok(())
     })
@@ -90,7 +92,7 @@ pub(crate) fn by_size(
 
 /// What runs a control command.
 pub(crate) type ControlHandler =
-    fn(&mut Context<'_>, Args<'_>, &mut Reply<'_>) -> Result<Next, Refusal>;
+    fn(&mut Context<'_>, Args<'_>, &mut Reply<'_>) -> Result<ControlOutcome, Refusal>;
 
 /// A control command.
 pub(crate) type ControlCommand = Command<ControlHandler>;

@@ -7,7 +7,7 @@ use engine::transaction::control_plane::{ControlPlane, ControlRequest};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::context::{Context, Next};
+use super::context::{Context, ControlOutcome};
 use crate::control::{apply_config, tls_reload};
 use crate::server::Server;
 
@@ -17,7 +17,7 @@ impl ControlPlane for Server {
         request: ControlRequest<'_>,
         args: Args<'_>,
         reply: &mut Reply<'_>,
-    ) -> Result<Next, Refusal> {
+    ) -> Result<ControlOutcome, Refusal> {
         let ControlRequest { entry, asker, unit } = request;
         let handler = self.control_handlers.of(entry);
         handler(&mut Context { server: self, asker, entry, unit }, args, reply)

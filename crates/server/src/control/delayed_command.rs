@@ -8,7 +8,7 @@ use engine::session::{StepContext, StepOutcome, SteppedWork, Steps, Suspension};
 use engine::table::command_table::CommandEntry;
 use proto::{Args, Reply};
 
-use super::context::{CallingSession, Context, ControlHandler, Next};
+use super::context::{CallingSession, Context, ControlHandler, ControlOutcome};
 use crate::server::Server;
 
 /// Tells how long a command waits still, if it does.
@@ -21,12 +21,12 @@ pub(super) fn run_later(
     args: Args<'_>,
     (booked, time_left): (Duration, TimeLeft),
     handler: ControlHandler,
-) -> Next {
+) -> ControlOutcome {
     let (server, entry) = (context.server, context.entry);
     let command = DelayedCommand { server, entry, time_left, handler };
     let mut steps = Steps::begin(entry, args, Box::new(command));
     steps.done.ran.micros = u64::try_from(booked.as_micros()).unwrap_or(u64::MAX);
-    Next::Wait(Suspension::Steps(steps))
+    ControlOutcome::Wait(Suspension::Steps(steps))
 }
 
 struct DelayedCommand {
@@ -37,17 +37,17 @@ struct DelayedCommand {
 }
 
 impl SteppedWork for DelayedCommand {
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome {
         if let Some(left) = (self.time_left)(self.server) {
-            stride.wait_for(left);
+            step_context.wait_for(left);
             return StepOutcome::Waits;
         }
-        let StepContext { lane, session, args, out, .. } = stride;
+        let StepContext { lane, session, args, out, .. } = step_context;
         let mut reply = Reply::new(out, session.resp);
         let asker = Some(CallingSession { lane, session });
         let mut context = Context { server: self.server, asker, entry: self.entry, unit: None };
         match (self.handler)(&mut context, *args, &mut reply) {
-            Ok(Next::Close) => StepOutcome::Closes,
+            Ok(ControlOutcome::Close) => StepOutcome::Closes,
             Ok(_) => StepOutcome::Done,
             Err(refusal) => StepOutcome::Failed(refusal),
         }

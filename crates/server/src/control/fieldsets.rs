@@ -13,7 +13,7 @@ use engine::session::{StepContext, StepOutcome, SteppedWork};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::context::{Context, ControlCommand, Next};
+use super::context::{Context, ControlCommand, ControlOutcome};
 use super::help::container;
 
 /// All commands of the family.
@@ -53,11 +53,11 @@ fn prepare(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let fields = args.skip(3);
     if fields.len() > FEW && context.unit.is_none() {
         let work = EachField { seen: HashSet::new(), next: 3 };
-        return Ok(Next::in_steps(context.entry, args, work));
+        return Ok(ControlOutcome::in_steps(context.entry, args, work));
     }
     let mut seen = HashSet::new();
     if !fields.iter().all(|field| seen.insert(field)) {
@@ -65,7 +65,7 @@ fn prepare(
     }
     context.session()?.change_fieldsets(|fieldsets| fieldsets.insert(&args[2], fields))?;
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Looks whether any of very many fields is named twice.
@@ -76,22 +76,22 @@ struct EachField {
 }
 
 impl SteppedWork for EachField {
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
-        while let Some(field) = stride.args.get(self.next) {
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome {
+        while let Some(field) = step_context.args.get(self.next) {
             if !self.seen.insert(field.into()) {
                 return StepOutcome::Failed(DUPLICATE);
             }
             self.next += 1;
-            if stride.is_over() {
+            if step_context.is_over() {
                 return StepOutcome::GoesOn;
             }
         }
-        let (name, fields) = (&stride.args[2], stride.args.skip(3));
+        let (name, fields) = (&step_context.args[2], step_context.args.skip(3));
         let insert = |fieldsets: &mut Fieldsets| fieldsets.insert(name, fields);
-        if let Err(refusal) = stride.session.change_fieldsets(insert) {
+        if let Err(refusal) = step_context.session.change_fieldsets(insert) {
             return StepOutcome::Failed(refusal);
         }
-        Reply::new(stride.out, stride.session.resp).ok();
+        Reply::new(step_context.out, step_context.session.resp).ok();
         StepOutcome::Done
     }
 }
@@ -109,7 +109,7 @@ const DISCARD: ControlCommand = Command {
     run: |context, args, reply| {
         let found = context.session()?.change_fieldsets(|fieldsets| fieldsets.remove(&args[2]));
         reply.integer(i64::from(found));
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -124,6 +124,6 @@ const DISCARDALL: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         reply.integer(context.session()?.forget_fieldsets() as i64);
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };

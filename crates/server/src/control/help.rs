@@ -9,7 +9,7 @@ use commands::text::reply_help;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::context::{Context, ControlCommand, ControlHandler, Next};
+use super::context::{Context, ControlCommand, ControlHandler, ControlOutcome};
 
 /// Replies the HELP of a container: a head line, the lines given, then HELP itself.
 pub(crate) fn help(reply: &mut Reply<'_>, container: &str, lines: &[&str]) {
@@ -46,7 +46,7 @@ pub(crate) fn container(
     context: &mut Context<'_>,
     _args: Args<'_>,
     _reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     Err(commands::errors::wrong_arity(&context.entry.full_name))
 }
 

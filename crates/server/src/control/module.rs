@@ -6,7 +6,7 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::context::{Context, ControlCommand, Next};
+use super::context::{Context, ControlCommand, ControlOutcome};
 use super::help::{self, container};
 
 /// All commands of the family.
@@ -64,9 +64,13 @@ const MODULE: ControlCommand = Command {
 
 const HELP: ControlCommand = help::subcommand(Group::Server, "5.0.0", print_help);
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     help::help(reply, "MODULE", HELP_LINES);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HELP_LINES: &[&str] = &[
@@ -97,15 +101,19 @@ const LIST: ControlCommand = Command {
     run: list,
 };
 
-fn list(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn list(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     reply.array(0);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const fn refused(spec: Spec) -> ControlCommand {
     Command { spec, subcommands: &[], run: refuse }
 }
 
-fn refuse(_: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn refuse(_: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<ControlOutcome, Refusal> {
     Err(Refusal::error("ERR Modules are not supported"))
 }

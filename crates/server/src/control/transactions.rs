@@ -8,7 +8,7 @@ use engine::transaction::unit::COMMON_OF_TRANSACTIONS as COMMON;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::context::{Context, ControlCommand, Next};
+use super::context::{Context, ControlCommand, ControlOutcome};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&DISCARD, &MULTI, &UNWATCH];
@@ -30,7 +30,11 @@ const MULTI: ControlCommand = Command {
     run: multi,
 };
 
-fn multi(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn multi(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let session = context.session()?;
     let multi = session.multi.get_or_insert_default();
     if multi.is_queueing() {
@@ -39,7 +43,7 @@ fn multi(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     multi.begin();
     session.show_multi();
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const DISCARD: ControlCommand = Command {
@@ -60,7 +64,7 @@ const DISCARD: ControlCommand = Command {
         }
         end_transaction(context)?;
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -82,7 +86,7 @@ const UNWATCH: ControlCommand = Command {
             end_transaction(context)?;
         }
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
-use engine::journal::{DurabilityLevel, Journal, JournalReader, ReaderId, Sleeper};
+use engine::journal::{DurabilityLevel, Journal, JournalReader, ReaderId, ReaderWaker};
 use engine::limits::log_buffers;
 use keyspace::{FeatureLevel, Lsn};
 use replication::backlog::{Backlog, SIZE_MIN};
@@ -32,7 +32,7 @@ struct BacklogReader(Arc<Mutex<StreamState>>);
 impl ReplicationStream {
     /// A stream that begins where the journal ends now, at this offset. The world must be stopped.
     pub(super) fn attach(journal: &Journal, offset: u64, size: u64) -> Self {
-        let reader = journal.name_reader();
+        let reader = journal.new_reader_id();
         let backlog = Backlog::new(offset, size);
         let required = [0; FeatureLevel::ALL.len()];
         let shared = Arc::new(Mutex::new(StreamState { backlog, required, sleeper: None }));
@@ -105,10 +105,10 @@ impl StreamState {
 }
 
 impl JournalReader for BacklogReader {
-    fn record(&mut self, _: Lsn, bytes: &[u8], may_wait: bool) -> bool {
+    fn record(&mut self, _: Lsn, bytes: &[u8], may_defer: bool) -> bool {
         let mut state = locked(&self.0);
         state.append(bytes);
-        if may_wait {
+        if may_defer {
             return state.sleeper.is_some();
         }
         let sleeper = state.sleeper.take();
@@ -119,12 +119,12 @@ impl JournalReader for BacklogReader {
         false
     }
 
-    fn requires(&mut self, feature_level: FeatureLevel, len: usize) {
+    fn requires_level(&mut self, feature_level: FeatureLevel, len: usize) {
         let mut state = locked(&self.0);
         state.required[feature_level as usize] = state.backlog.end() + len as u64;
     }
 
-    fn flush(&mut self) -> Option<Sleeper> {
-        locked(&self.0).sleeper.take().map(Sleeper::Task)
+    fn flush(&mut self) -> Option<ReaderWaker> {
+        locked(&self.0).sleeper.take().map(ReaderWaker::Task)
     }
 }

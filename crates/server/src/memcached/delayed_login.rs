@@ -63,10 +63,10 @@ pub(crate) fn delay_login(
 }
 
 impl SteppedWork for DelayedAttempt {
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome {
         let server = self.server;
         if let Some(left) = self.login.time_left(server) {
-            stride.wait_for(left);
+            step_context.wait_for(left);
             return StepOutcome::Waits;
         }
         let text = Form::Text { with_cas: false, quiet: false };
@@ -78,7 +78,8 @@ impl SteppedWork for DelayedAttempt {
                 Request { operation, form: *form }
             }
         };
-        let (lane, session, out) = (stride.lane, &mut *stride.session, &mut *stride.out);
+        let (lane, session, out) =
+            (step_context.lane, &mut *step_context.session, &mut *step_context.out);
         let request = &request;
         let mut context = RequestContext { server, lane, session, request, location: None, out };
         match &self.credentials {

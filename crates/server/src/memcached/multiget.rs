@@ -54,31 +54,32 @@ impl EachItem {
 }
 
 impl SteppedWork for EachItem {
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome {
         let server = self.server;
-        while let Some(key) = stride.args.get(self.next) {
+        while let Some(key) = step_context.args.get(self.next) {
             let request = self.request_for(Keys::plain(key).expect("the parser has looked at it"));
             let location = server.keyspace.locate(key);
-            let locks = stride.acquire(|| PartitionSet::from_slice(&[location.partition()]));
+            let locks = step_context.acquire(|| PartitionSet::from_slice(&[location.partition()]));
             let Some(locks) = locks else { return StepOutcome::Waits };
-            let (lane, session, entry) = (stride.lane, &mut *stride.session, self.entry);
+            let (lane, session, entry) =
+                (step_context.lane, &mut *step_context.session, self.entry);
             let body = RequestBody::new(server, lane, session, &request, Some(location));
-            let (body, out) = (&mut body.into_part(), &mut *stride.out);
+            let (body, out) = (&mut body.into_part(), &mut *step_context.out);
             let mut part = ForeignRequest { lane, session, entry, body, out };
             match part.run_part(locks) {
                 PartOutcome::Done => self.next += 1,
                 PartOutcome::Refused => return StepOutcome::Done,
-                PartOutcome::Widen(wider) => stride.park(wider),
+                PartOutcome::Widen(wider) => step_context.park(wider),
                 PartOutcome::Postponed => {
-                    stride.wait_for_gate();
+                    step_context.wait_for_gate();
                     return StepOutcome::Waits;
                 }
             }
-            if stride.is_over() {
+            if step_context.is_over() {
                 return StepOutcome::GoesOn;
             }
         }
-        answer(stride.out, &self.request_for(Keys::default()), Response::End);
+        answer(step_context.out, &self.request_for(Keys::default()), Response::End);
         StepOutcome::Done
     }
 }

@@ -129,7 +129,7 @@ mod tests {
         fn new() -> Self {
             let clock = Clock::manual(1000);
             let journal = Journal::new(clock.clone(), Box::leak(Box::default()));
-            let reader = journal.name_reader();
+            let reader = journal.new_reader_id();
             journal.attach(reader, Box::new(Silent), DurabilityLevel::Disk);
             let lsns = [b"a", b"b", b"c"].map(|record| journal.append(record));
             let (sessions, task) = Default::default();

@@ -79,24 +79,24 @@ enum ListenerOrder {
     /// Bind the sockets that a configuration asks for, and accept nobody by them yet.
     Reserve { ports: Ports, binds: Vec<BindAddress>, answer: SyncSender<Result<(), ()>> },
     /// Listen on what was reserved, and on nothing else; or go on as before.
-    Finish { keeps: bool, answer: SyncSender<()> },
+    Settle { keeps: bool, answer: SyncSender<()> },
 }
 
 /// The ports of clients of Redis, as they are configured; 0 is none, or one that the system chose.
 #[derive(Clone, Copy)]
 struct Ports {
-    plain: u16,
-    encrypted: u16,
+    tcp_port: u16,
+    tls_port: u16,
 }
 
 impl Ports {
     fn of(config: &Config) -> Self {
-        Self { plain: config.get(PORT), encrypted: config.get(TLS_PORT) }
+        Self { tcp_port: config.get(PORT), tls_port: config.get(TLS_PORT) }
     }
 }
 
-/// Binds what `config` asks for; `finish` comes behind. The reason is in the log.
-pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
+/// Binds what `config` asks for; `settle_reserved` comes behind. The reason is in the log.
+pub(crate) fn reserve_sockets(server: &Network, config: &Config) -> Result<(), ()> {
     let (answer, answered) = sync_channel(1);
     let (ports, binds) = (Ports::of(config), config.get(BIND));
     let handle = server.listeners.get().ok_or(())?;
@@ -104,13 +104,13 @@ pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
     answered.recv().map_err(|_| ())?
 }
 
-/// Ends what `reserve` began.
-pub(crate) fn finish(server: &Network, keeps: bool) {
+/// Ends what `reserve_sockets` began.
+pub(crate) fn settle_reserved(server: &Network, keeps: bool) {
     let (answer, answered) = sync_channel(1);
     let sent = server
         .listeners
         .get()
-        .map(|handle| handle.orders.send(ListenerOrder::Finish { keeps, answer }));
+        .map(|handle| handle.orders.send(ListenerOrder::Settle { keeps, answer }));
     if sent.is_some_and(|sent| sent.is_ok()) {
         // A main thread that has ended accepts nobody.
         let _ = answered.recv();
@@ -126,9 +126,9 @@ impl Listeners {
         let ports = Ports::of(&server.config);
         let has_others = has_unix || !memcached.is_empty();
         let mut listeners = Self { has_unix, memcached, redis: TcpListeners::at(ports) };
-        let plain =
-            (ports.plain != 0 || server.config.get(LISTEN_ON_ANY_PORT)).then_some(ports.plain);
-        let wanted = wanted_by_redis(&server.config.get(BIND), plain, ports.encrypted)?;
+        let tcp_port = (ports.tcp_port != 0 || server.config.get(LISTEN_ON_ANY_PORT))
+            .then_some(ports.tcp_port);
+        let wanted = wanted_by_redis(&server.config.get(BIND), tcp_port, ports.tls_port)?;
         listeners.redis.listening = open_all(server, &wanted)?;
         if listeners.redis.listening.is_empty() && !has_others {
             return Err("Configured to not listen anywhere".to_owned());
@@ -197,11 +197,11 @@ fn addresses(
 /// Where clients of Redis come in: by the plain port, if there is one, and by that of TLS.
 fn wanted_by_redis(
     binds: &[BindAddress],
-    plain: Option<u16>,
-    encrypted: u16,
+    tcp_port: Option<u16>,
+    tls_port: u16,
 ) -> Result<Vec<RequestedSocket>, String> {
-    let plain = plain.map(|port| (port, false));
-    let ports = plain.into_iter().chain((encrypted != 0).then_some((encrypted, true)));
+    let tcp_port = tcp_port.map(|port| (port, false));
+    let ports = tcp_port.into_iter().chain((tls_port != 0).then_some((tls_port, true)));
     let mut all = Vec::new();
     for (port, is_encrypted) in ports {
         let kind = ListenerKind { protocol: Protocol::Redis, is_encrypted };

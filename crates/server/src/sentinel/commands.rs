@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::requests::{RequestKind, SentinelRequest};
 use super::subcommands::SUBCOMMANDS;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::pubsub::publish::PUBLISH;
 use crate::control::replication::role::ROLE;
 use crate::control::server::info::{INFO, is_wanted, text};
@@ -47,19 +47,23 @@ pub(super) fn ask(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let top = context.server.table.find(&args[0]);
     let name = top.map_or(&args[0], |entry| entry.spec.name.as_bytes());
     let declared: OwnedArgs = std::iter::once(name).chain(args.iter().skip(1)).collect();
     push(context, args, RequestKind::Command(declared))
 }
 
-fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn info(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let asked = args.skip(1);
     let mut common = text(context, asked, |title| COMMON_SECTIONS.contains(&title));
     if !is_wanted("Sentinel", true, asked) {
         reply.verbatim(b"txt", common.as_bytes());
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     if !common.is_empty() {
         common.push_str("\r\n");
@@ -67,10 +71,14 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     push(context, args, RequestKind::Info(common))
 }
 
-fn push(context: &mut Context<'_>, args: Args<'_>, kind: RequestKind) -> Result<Next, Refusal> {
+fn push(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    kind: RequestKind,
+) -> Result<ControlOutcome, Refusal> {
     let resp = context.session()?.resp;
     let (answer, receiver) = oneshot::channel();
     let ran = ExecutedCommand::begun(context.entry, args);
     context.server.sentinel.push(SentinelRequest { kind, resp, ran, answer });
-    Ok(Next::Wait(Suspension::Offload(receiver)))
+    Ok(ControlOutcome::Wait(Suspension::Offload(receiver)))
 }

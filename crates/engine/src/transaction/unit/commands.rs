@@ -152,21 +152,22 @@ struct EachKey {
 }
 
 impl SteppedWork for EachKey {
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
-        let keyspace = stride.lane.shared.keyspace;
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome {
+        let keyspace = step_context.lane.shared.keyspace;
         // Nothing that changes any more breaks a watch that is broken.
         while !self.watch.is_broken()
-            && let Some(key) = stride.args.get(self.next)
+            && let Some(key) = step_context.args.get(self.next)
         {
             let partition = || keyspace.locate(key).partition();
-            let acquisition = match stride.acquire(|| PartitionSet::from_slice(&[partition()])) {
-                Some(Ok(acquisition)) => acquisition,
-                // The keys that are watched stay so.
-                Some(Err(busy)) => return StepOutcome::Failed(busy),
-                None => return StepOutcome::Waits,
-            };
-            let mut tx = stride.begin(acquisition);
-            let session = &mut *stride.session;
+            let acquisition =
+                match step_context.acquire(|| PartitionSet::from_slice(&[partition()])) {
+                    Some(Ok(acquisition)) => acquisition,
+                    // The keys that are watched stay so.
+                    Some(Err(busy)) => return StepOutcome::Failed(busy),
+                    None => return StepOutcome::Waits,
+                };
+            let mut tx = step_context.begin(acquisition);
+            let session = &mut *step_context.session;
             let database = session.database;
             if let Some(watching) = session.multi.as_mut().and_then(|it| it.watching.as_mut()) {
                 watching.add((database, key.into()));
@@ -174,12 +175,12 @@ impl SteppedWork for EachKey {
             }
             drop(tx);
             self.next += 1;
-            if stride.is_over() {
+            if step_context.is_over() {
                 return StepOutcome::GoesOn;
             }
         }
-        stride.session.show_multi();
-        Reply::new(stride.out, stride.session.resp).ok();
+        step_context.session.show_multi();
+        Reply::new(step_context.out, step_context.session.resp).ok();
         StepOutcome::Done
     }
 }

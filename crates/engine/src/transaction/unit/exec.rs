@@ -362,13 +362,15 @@ impl Exec {
     /// Why the whole transaction is refused, though its gates were open a moment ago: one of them
     /// has shut since, and would shut in the middle for the scripts in it.
     fn refusal_of_short(&self, unit: &mut Unit) -> Option<Refusal> {
-        let (server, shortage) = (self.server, unit.shortage());
-        if !shortage.is_any() {
+        let (server, initial_refusals) = (self.server, unit.initial_refusals());
+        if !initial_refusals.is_any() {
             return None;
         }
-        shortage
+        initial_refusals
             .refuse(server, self.queue.flags_by(gates::script_flags_of(server)), false)
-            .or_else(|| self.refusal_of_full(shortage.databases_over_quota(), unit.tx.database()))
+            .or_else(|| {
+                self.refusal_of_full(initial_refusals.databases_over_quota(), unit.tx.database())
+            })
     }
 
     /// Why one of its commands may not run for want of memory in the database that it runs in.
@@ -502,7 +504,7 @@ impl Exec {
                     resp: self.resp,
                     subject: self.subject.clone(),
                     access: self.access,
-                    shortage: Some(unit.shortage()),
+                    initial_refusals: Some(unit.initial_refusals()),
                     wants_debugger: self.wants_debugger,
                     session,
                 };

@@ -73,7 +73,7 @@ pub struct ProgramRequest<'a> {
     /// What the client has said that opens slots of a cluster to it.
     pub access: SlotAccess,
     /// What was short as the unit that it is for began; not there if that has not begun.
-    pub shortage: Option<UnitRefusals>,
+    pub initial_refusals: Option<UnitRefusals>,
     /// Whether the client has asked for the debugger of scripts: then none may run on live data.
     pub wants_debugger: bool,
     /// Not there within a unit that left its session's worker.
@@ -180,7 +180,7 @@ pub struct Unit {
     /// The transaction of all commands of the unit.
     pub tx: Tx,
     /// What was short as its program began, once somebody has looked.
-    shortage: Option<UnitRefusals>,
+    initial_refusals: Option<UnitRefusals>,
     /// Whether its programs were accepted elsewhere: by a primary, or before they were logged.
     must_obey: bool,
     /// The logical database it began in.
@@ -249,7 +249,7 @@ impl Unit {
         Self {
             server,
             tx,
-            shortage: None,
+            initial_refusals: None,
             must_obey: false,
             home,
             done,
@@ -493,7 +493,7 @@ impl Unit {
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.tx.renew();
-        (self.shortage, self.committed) = (None, ReplyLsn::default());
+        (self.initial_refusals, self.committed) = (None, ReplyLsn::default());
         self.forget();
     }
 

@@ -74,10 +74,10 @@ impl UnitRefusals {
 impl Unit {
     /// What is short, as of the first time that its program asks, which is as it begins.
     #[inline]
-    pub fn shortage(&mut self) -> UnitRefusals {
+    pub fn initial_refusals(&mut self) -> UnitRefusals {
         match self.must_obey {
             true => UnitRefusals::NONE,
-            false => *self.shortage.get_or_insert_with(|| UnitRefusals::now(self.server)),
+            false => *self.initial_refusals.get_or_insert_with(|| UnitRefusals::now(self.server)),
         }
     }
 

@@ -9,7 +9,7 @@ use structs::list::List;
 use structs::members::Builder;
 use structs::sorted_set::SortedSet;
 
-use super::skim::{Shape, SkipCursor, Stop};
+use super::skip_cursor::{Shape, SkipCursor, Stop};
 use crate::lzf::Decompressor;
 use crate::rdb::hash::{Collector, read_earliest, read_field};
 use crate::rdb::length::{Length, read_length};
@@ -53,12 +53,12 @@ impl PartialEntry {
     /// Begins with what stands before the elements; `None` if such a value is made at once.
     pub(super) fn begin(
         value_type: ValueType,
-        skim: &mut SkipCursor<'_>,
+        skip: &mut SkipCursor<'_>,
         limits: &Limits,
     ) -> Result<Option<Self>, Stop> {
         let Some((left, form)) = (match value_type {
-            ValueType::String => PartialValue::of_string(skim)?,
-            _ => PartialValue::of_container(value_type, skim, limits)?,
+            ValueType::String => PartialValue::of_string(skip)?,
+            _ => PartialValue::of_container(value_type, skip, limits)?,
         }) else {
             return Ok(None);
         };
@@ -94,19 +94,19 @@ impl PartialEntry {
     }
 
     fn feed_elements(&mut self, bytes: &[u8]) -> Result<Fed, Malformed> {
-        let (mut skim, mut taken) = (SkipCursor::new(bytes), 0);
+        let (mut skip, mut taken) = (SkipCursor::new(bytes), 0);
         while self.left > 0 {
-            match skim.element(self.form.shape()) {
+            match skip.element(self.form.shape()) {
                 Ok(()) => {}
                 Err(Stop::More(missing)) => return Ok(Fed { taken, missing }),
                 Err(Stop::Malformed) => return Err(Malformed),
             }
-            let mut reader = Reader::new(&bytes[taken..skim.at]);
+            let mut reader = Reader::new(&bytes[taken..skip.at]);
             self.read_element(&mut reader)?;
             if !reader.is_at_end() {
                 return Err(Malformed);
             }
-            taken = skim.at;
+            taken = skip.at;
             self.left -= 1;
         }
         Ok(Fed { taken, missing: 0 })
@@ -133,11 +133,11 @@ impl PartialEntry {
 
     /// How many of the bytes behind the elements belong to the value.
     pub(super) fn rest_len(&self, bytes: &[u8]) -> Result<usize, Stop> {
-        let mut skim = SkipCursor::new(bytes);
+        let mut skip = SkipCursor::new(bytes);
         if !matches!(self.form, PartialValue::Plain(_) | PartialValue::Packed(..)) {
-            skim.rest(self.form.shape())?;
+            skip.rest(self.form.shape())?;
         }
-        Ok(skim.at)
+        Ok(skip.at)
     }
 
     /// The value, with what follows its elements.
@@ -162,12 +162,12 @@ impl PartialEntry {
 }
 
 impl PartialValue {
-    fn of_string(skim: &mut SkipCursor<'_>) -> Result<Option<(u64, Self)>, Stop> {
-        Ok(match skim.length_or_encoding()? {
+    fn of_string(skip: &mut SkipCursor<'_>) -> Result<Option<(u64, Self)>, Stop> {
+        Ok(match skip.length_or_encoding()? {
             Length::Plain(length) => Some((length, Self::Plain(Blob::from_slice(&[])))),
             Length::Encoding(COMPRESSED) => {
-                let packed = skim.length()?;
-                let length = usize::try_from(skim.length()?).map_err(|_| Stop::Malformed)?;
+                let packed = skip.length()?;
+                let length = usize::try_from(skip.length()?).map_err(|_| Stop::Malformed)?;
                 Some((packed, Self::Packed(Blob::from_slice(&[]), Decompressor::new(length))))
             }
             Length::Encoding(_) => None,
@@ -176,11 +176,11 @@ impl PartialValue {
 
     fn of_container(
         value_type: ValueType,
-        skim: &mut SkipCursor<'_>,
+        skip: &mut SkipCursor<'_>,
         limits: &Limits,
     ) -> Result<Option<(u64, Self)>, Stop> {
         let Some(shape) = Shape::of(value_type) else { return Ok(None) };
-        let head = skim.head(&shape)?;
+        let head = skip.head(&shape)?;
         let begun = Self::begin(value_type, &mut Reader::new(head), shape, limits);
         begun.map_err(|Malformed| Stop::Malformed)
     }

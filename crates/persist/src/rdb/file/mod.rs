@@ -14,7 +14,7 @@
 mod damage;
 mod gather;
 mod read;
-mod skim;
+mod skip_cursor;
 #[cfg(test)]
 mod tests;
 mod write;

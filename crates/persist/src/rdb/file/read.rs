@@ -12,7 +12,7 @@ use base::crc::crc64;
 use keyspace::{EntryBox, ItemNotes};
 
 use super::gather::PartialEntry;
-use super::skim::{SkipCursor, Stop};
+use super::skip_cursor::{SkipCursor, Stop};
 use super::{Damage, FileError, HEAD_LEN, opcode};
 use crate::entry_notes;
 use crate::rdb::string::{Decoded, read_string};
@@ -340,11 +340,11 @@ impl<'f> Splitter<'f> {
     /// Takes the next item, or reads on; whether there is more to come.
     fn step(&mut self, sink: &mut dyn Sink) -> Result<bool, FileError> {
         let here = self.window.offset + self.at as u64;
-        let mut skim = SkipCursor::new(&self.window.bytes);
-        skim.at = self.at;
-        match item(&mut skim, self.database, self.dialect, self.rules) {
+        let mut skip = SkipCursor::new(&self.window.bytes);
+        skip.at = self.at;
+        match item(&mut skip, self.database, self.dialect, self.rules) {
             Ok(found) => {
-                self.at = skim.at;
+                self.at = skip.at;
                 match found {
                     FileItem::Note(name, text) => {
                         let (name, text) = (plain(name, here)?, plain(text, here)?);
@@ -410,14 +410,14 @@ impl<'f> Splitter<'f> {
     fn gather(&mut self, sink: &mut dyn Sink) -> Result<bool, FileError> {
         let Some(gatherer) = sink.gatherer() else { return Ok(false) };
         let here = self.window.offset;
-        let mut skim = SkipCursor::new(&self.window.bytes);
+        let mut skip = SkipCursor::new(&self.window.bytes);
         // Whatever is wrong with it is told where it is read as any other.
-        let Ok(Begun::Entry(place)) = begin_item(&mut skim, self.database, self.dialect) else {
+        let Ok(Begun::Entry(place)) = begin_item(&mut skip, self.database, self.dialect) else {
             return Ok(false);
         };
-        let begun = PartialEntry::begin(place.value_type, &mut skim, &gatherer.limits());
+        let begun = PartialEntry::begin(place.value_type, &mut skip, &gatherer.limits());
         let Ok(Some(mut gathering)) = begun else { return Ok(false) };
-        let begin = skim.at;
+        let begin = skip.at;
         let key = plain(&self.window.bytes[place.key], here)?.into_owned();
         self.pass(begin);
         let flawed = || FileError::at(here, Damage::Value(place.value_type));
@@ -500,50 +500,50 @@ enum Begun {
 
 /// Passes over an item.
 fn item<'a>(
-    skim: &mut SkipCursor<'a>,
+    skip: &mut SkipCursor<'a>,
     database: u64,
     dialect: u16,
     rules: Rules,
 ) -> Result<FileItem<'a>, ItemError> {
-    match begin_item(skim, database, dialect)? {
+    match begin_item(skip, database, dialect)? {
         Begun::Entry(mut place) => {
-            skim.value(place.value_type)?;
-            place.value.end = skim.at;
+            skip.value(place.value_type)?;
+            place.value.end = skip.at;
             Ok(FileItem::Entry(place))
         }
-        Begun::Module => module(skim, rules),
-        Begun::Lone(byte) => lone_item(byte, skim, rules),
+        Begun::Module => module(skip, rules),
+        Begun::Lone(byte) => lone_item(byte, skip, rules),
     }
 }
 
 /// Passes over the beginning of an item: what says what it is, and the key of an entry.
-fn begin_item(skim: &mut SkipCursor<'_>, database: u64, dialect: u16) -> Result<Begun, ItemError> {
-    let start = skim.at;
+fn begin_item(skip: &mut SkipCursor<'_>, database: u64, dialect: u16) -> Result<Begun, ItemError> {
+    let start = skip.at;
     let mut known = EntryAttributes::default();
     loop {
-        let byte = skim.byte()?;
+        let byte = skip.byte()?;
         match byte {
-            opcode::DEADLINE_MS => known.deadline = Some(i64::from_le_bytes(skim.array()?)),
+            opcode::DEADLINE_MS => known.deadline = Some(i64::from_le_bytes(skip.array()?)),
             opcode::DEADLINE => {
-                let seconds = i32::from_le_bytes(skim.array()?);
+                let seconds = i32::from_le_bytes(skip.array()?);
                 known.deadline = Some(i64::from(seconds) * 1000);
             }
-            opcode::IDLE => known.access = Access::Idle(skim.length()?),
-            opcode::FREQUENCY => known.access = Access::Frequency(skim.byte()?),
+            opcode::IDLE => known.access = Access::Idle(skip.length()?),
+            opcode::FREQUENCY => known.access = Access::Frequency(skip.byte()?),
             MODULE_TYPE => {
-                skim.text()?;
+                skip.text()?;
                 return Ok(Begun::Module);
             }
             _ => {
                 if let Some(value_type) = ValueType::from_byte(byte, dialect) {
-                    let key_start = skim.at;
-                    skim.text()?;
-                    let (key, value) = (key_start..skim.at, skim.at..skim.at);
+                    let key_start = skip.at;
+                    skip.text()?;
+                    let (key, value) = (key_start..skip.at, skip.at..skip.at);
                     let place = EntryLocation { start, key, value, database, value_type, known };
                     return Ok(Begun::Entry(place));
                 }
                 // What is known of a key stands before a key.
-                let is_lone = skim.at == start + 1;
+                let is_lone = skip.at == start + 1;
                 return if is_lone { Ok(Begun::Lone(byte)) } else { Err(MALFORMED) };
             }
         }
@@ -553,33 +553,33 @@ fn begin_item(skim: &mut SkipCursor<'_>, database: u64, dialect: u16) -> Result<
 /// Passes over an item that is no entry.
 fn lone_item<'a>(
     byte: u8,
-    skim: &mut SkipCursor<'a>,
+    skip: &mut SkipCursor<'a>,
     rules: Rules,
 ) -> Result<FileItem<'a>, ItemError> {
     Ok(match byte {
-        opcode::NOTE => FileItem::Note(skim.text()?, skim.text()?),
-        opcode::DATABASE => FileItem::Database(skim.length()?),
-        opcode::SIZES => FileItem::Sizes(skim.length()?, skim.length()?),
-        opcode::LIBRARY => FileItem::Library(skim.text()?),
+        opcode::NOTE => FileItem::Note(skip.text()?, skip.text()?),
+        opcode::DATABASE => FileItem::Database(skip.length()?),
+        opcode::SIZES => FileItem::Sizes(skip.length()?, skip.length()?),
+        opcode::LIBRARY => FileItem::Library(skip.text()?),
         opcode::SLOT => {
             for _ in 0..3 {
-                skim.length()?;
+                skip.length()?;
             }
             FileItem::Slot
         }
-        opcode::MODULE => return module(skim, rules),
+        opcode::MODULE => return module(skip, rules),
         opcode::END => FileItem::End,
         _ => return Err(ItemError::Damage(Damage::Unknown(byte))),
     })
 }
 
 /// Passes over what a module wrote.
-fn module<'a>(skim: &mut SkipCursor<'a>, rules: Rules) -> Result<FileItem<'a>, ItemError> {
-    let id = skim.length()?;
+fn module<'a>(skip: &mut SkipCursor<'a>, rules: Rules) -> Result<FileItem<'a>, ItemError> {
+    let id = skip.length()?;
     if !rules.skips_modules {
         return Err(ItemError::Damage(Damage::Module(module_name(id))));
     }
-    skim.module()?;
+    skip.module()?;
     Ok(FileItem::Module)
 }
 

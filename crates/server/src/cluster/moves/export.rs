@@ -194,7 +194,7 @@ impl<'a> Export<'a> {
         let sink = Box::new(ChangedEntries(Arc::clone(&self.stream)));
         let walk = Walk::begin_of(&mut world, sink, partitions.into());
         let Some(walk) = walk else { return Ok(None) };
-        let reader = server.journal.name_reader();
+        let reader = server.journal.new_reader_id();
         let slot_reader = Box::new(SlotReader::new(&self.stream));
         server.journal.attach(reader, slot_reader, DurabilityLevel::None);
         Ok(Some((walk, reader)))

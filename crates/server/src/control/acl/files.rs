@@ -9,7 +9,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::shared::OF_USERS;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::users;
 
 pub(super) const LOAD: ControlCommand = Command {
@@ -45,11 +45,15 @@ const NO_FILE: Refusal = Refusal::error(
      configuration file set) in order to store users in the Redis configuration.",
 );
 
-fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn load(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let path = users::file(server).ok_or(NO_FILE)?;
     let own_id = context.session()?.client.id;
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         let loaded = users::load_file(server, &path);
         let changed = loaded.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
@@ -59,10 +63,14 @@ fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
     }))
 }
 
-fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn save(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let path = users::file(server).ok_or(NO_FILE)?;
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         users::save_file(server, &path)?;
         reply.ok();

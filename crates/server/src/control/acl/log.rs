@@ -9,7 +9,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::shared::{OF_USERS, at_most};
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 pub(super) const LOG: ControlCommand = Command {
     spec: Spec {
@@ -27,7 +27,11 @@ pub(super) const LOG: ControlCommand = Command {
     run: log,
 };
 
-fn log(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn log(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     const SHOWN: i64 = 10;
     at_most(args, 3)?;
     let server = context.server;
@@ -35,7 +39,7 @@ fn log(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         Some(word) if is(word, "RESET") => {
             server.access.acl_log.clear();
             reply.ok();
-            return Ok(Next::Done);
+            return Ok(ControlOutcome::Done);
         }
         Some(_) => integer(args, 2)?,
         None => SHOWN,
@@ -44,7 +48,7 @@ fn log(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let entries = server.access.acl_log.newest(usize::try_from(count).unwrap_or(0));
     reply.array(entries.len());
     entries.iter().for_each(|entry| reply_entry(entry, now_ms, reply));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn reply_entry(entry: &Entry, now_ms: i64, reply: &mut Reply<'_>) {

@@ -14,7 +14,7 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::context::{Context, ControlCommand, Next};
+use super::context::{Context, ControlCommand, ControlOutcome};
 use super::help::{self, container};
 
 use shared::{at_most, quoting};
@@ -57,9 +57,13 @@ const ACL: ControlCommand = Command {
 
 const HELP: ControlCommand = help::subcommand(Group::Server, "6.0.0", print_help);
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     help::help(reply, "ACL", HELP_LINES);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HELP_LINES: &[&str] = &[
@@ -111,11 +115,15 @@ const CAT: ControlCommand = Command {
     run: cat,
 };
 
-fn cat(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn cat(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let Some(category) = args.get(2) else {
         reply.array(categories::ALL.len());
         categories::ALL.iter().for_each(|name| reply.bulk(&name.as_bytes()[1..]));
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     };
     at_most(args, 3)?;
     let Some(names) = context.server.access.users.catalogue().names_in(category) else {
@@ -124,7 +132,7 @@ fn cat(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let names: Vec<&str> = names.collect();
     reply.array(names.len());
     names.iter().for_each(|name| reply.bulk(name.as_bytes()));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const GENPASS: ControlCommand = Command {
@@ -144,7 +152,11 @@ const GENPASS: ControlCommand = Command {
     run: genpass,
 };
 
-fn genpass(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn genpass(
+    _: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     const MOST_BITS: usize = 4096;
     at_most(args, 3)?;
     let bits = if args.len() == 3 { integer(args, 2)? } else { 256 };
@@ -158,7 +170,7 @@ fn genpass(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result
     }
     let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     reply.bulk(&text.as_bytes()[..digits]);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const WHOAMI: ControlCommand = Command {
@@ -180,7 +192,11 @@ const WHOAMI: ControlCommand = Command {
     run: whoami,
 };
 
-fn whoami(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn whoami(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     reply.bulk(context.session()?.client.names().user());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

@@ -14,7 +14,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::shared::{OF_USERS, quoting};
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 pub(super) const SETUSER: ControlCommand = Command {
     spec: Spec {
@@ -40,7 +40,7 @@ fn setuser(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     if !acl::is_name(&args[2]) {
         return Err(Refusal::error("ERR Usernames can't contain spaces or null characters"));
     }
@@ -86,11 +86,11 @@ fn getuser(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let users = &context.server.access.users;
     let Some(user) = users.named(&args[2]) else {
         reply.null();
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     };
     let rules = user.rules();
     let root = rules.root(users.catalogue());
@@ -111,7 +111,7 @@ fn getuser(
         reply.map(permission_count(&selector));
         reply_permissions(&selector, reply);
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Databases are Valkey's, so they are told only where a rule speaks of them.
@@ -153,7 +153,7 @@ fn deluser(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let names = args.skip(2);
     if names.iter().any(|name| name == DEFAULT_USER) {
         return Err(Refusal::error("ERR The 'default' user cannot be removed"));
@@ -166,11 +166,14 @@ fn deluser(
 
 /// Tells the clients of these users that they have changed, or are gone. The own client has its
 /// reply and goes, too, if it has to.
-fn notify_clients(context: &mut Context<'_>, users: &[Arc<User>]) -> Result<Next, Refusal> {
+fn notify_clients(
+    context: &mut Context<'_>,
+    users: &[Arc<User>],
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let session = context.session()?;
     recheck_clients_of(server, users, Some(session.client.id));
-    Ok(if must_disconnect(server, session) { Next::Close } else { Next::Done })
+    Ok(if must_disconnect(server, session) { ControlOutcome::Close } else { ControlOutcome::Done })
 }
 
 pub(super) const DRYRUN: ControlCommand = Command {
@@ -194,7 +197,7 @@ fn dryrun(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let Some(user) = server.access.users.named(&args[2]) else {
         return Err(quoting("User", &args[2], " not found"));
@@ -209,7 +212,7 @@ fn dryrun(
     let request = Request { entry, args: tried, database: 0 };
     let Some(denial) = engine::session::denial(server, &user.rules(), request) else {
         reply.ok();
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     };
     let text: [&[u8]; 3] = match denial {
         Denial::Command => [b"run the '", entry.full_name.as_bytes(), b"' command"],
@@ -219,7 +222,7 @@ fn dryrun(
     };
     let who: [&[u8]; 3] = [b"User ", user.name(), b" has no permissions to "];
     reply.bulk(&[who.concat(), text.concat()].concat());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const LIST: ControlCommand = Command {
@@ -236,12 +239,16 @@ pub(super) const LIST: ControlCommand = Command {
     run: list,
 };
 
-fn list(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn list(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let users = &context.server.access.users;
     let all = users.all();
     reply.array(all.len());
     all.iter().for_each(|user| reply.bulk(&users.line(user)));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const USERS: ControlCommand = Command {
@@ -258,9 +265,13 @@ pub(super) const USERS: ControlCommand = Command {
     run: users,
 };
 
-fn users(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn users(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let all = context.server.access.users.all();
     reply.array(all.len());
     all.iter().for_each(|user| reply.bulk(user.name()));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

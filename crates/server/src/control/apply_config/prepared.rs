@@ -47,7 +47,7 @@ impl Prepared {
     pub(super) fn publish(self, server: &'static Server) {
         match self {
             Self::Log(sink) => server.log.change(sink),
-            Self::Listeners => listeners::finish(server, true),
+            Self::Listeners => listeners::settle_reserved(server, true),
             Self::Tls(contexts) => {
                 server.tls.change(contexts, server.keyspace.clock().monotonic_us());
             }
@@ -62,7 +62,7 @@ impl Prepared {
 
     pub(super) fn abandon(self, server: &'static Server) {
         match self {
-            Self::Listeners => listeners::finish(server, false),
+            Self::Listeners => listeners::settle_reserved(server, false),
             Self::Workers(before) => {
                 if let Err(error) = server.worker_pool.resize(server, before) {
                     log_warning!(server.log, "Cannot start the workers: {}", strerror(&error));
@@ -98,7 +98,7 @@ pub(super) fn prepare_listeners(
     name: &str,
     config: &Config,
 ) -> Result<Prepared, String> {
-    match listeners::reserve(server, config) {
+    match listeners::reserve_sockets(server, config) {
         Ok(()) => Ok(Prepared::Listeners),
         Err(()) if name == "bind" => Err("Failed to bind to specified addresses.".to_owned()),
         Err(()) => Err("Unable to listen on this port. Check server logs.".to_owned()),

@@ -20,7 +20,7 @@ use proto::{Args, Reply};
 use super::commands::enabled;
 use super::parse::{self, ParsedSlots};
 use crate::cluster::{DataBehindOrder, MoveDirection, World};
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 use crate::server::Server;
 
 /// So far above the port for clients is that of the bus, unless it is named.
@@ -31,10 +31,10 @@ fn execute(
     context: &mut Context<'_>,
     reply: &mut Reply<'_>,
     make: impl FnOnce(&'static Server) -> AdminCommand + Send + 'static,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = enabled(context)?;
     let Some(unit) = &mut context.unit else {
-        return Ok(Next::offload_with_locks(move |lane, _, reply| {
+        return Ok(ControlOutcome::offload_with_locks(move |lane, _, reply| {
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for_client(server.keyspace, &mut world)?;
             let order = make(server);
@@ -50,7 +50,7 @@ fn execute(
     let (lane, may_release_world) = (unit.tx.lane(), unit.may_release_world());
     let change = DataChange { lane, may_release_world, data };
     unit.tx.lend_world(|world| (apply_to_data(server, change, world), ()));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// How the data are brought in line with an order.
@@ -115,7 +115,7 @@ pub(super) fn add_slots(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let named = parse::slots(args.skip(2))?;
     change_slots(context, reply, named, AdminCommand::AddSlots)
 }
@@ -124,7 +124,7 @@ pub(super) fn delete_slots(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let named = parse::slots(args.skip(2))?;
     change_slots(context, reply, named, AdminCommand::DelSlots)
 }
@@ -133,7 +133,7 @@ pub(super) fn add_slot_ranges(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     even(context, args)?;
     let named = parse::slot_ranges(args.skip(2))?;
     change_slots(context, reply, named, AdminCommand::AddSlots)
@@ -143,7 +143,7 @@ pub(super) fn delete_slot_ranges(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     even(context, args)?;
     let named = parse::slot_ranges(args.skip(2))?;
     change_slots(context, reply, named, AdminCommand::DelSlots)
@@ -156,7 +156,7 @@ fn change_slots(
     reply: &mut Reply<'_>,
     ParsedSlots { slots, duplicate }: ParsedSlots,
     order: fn(SlotSet) -> AdminCommand,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = enabled(context)?;
     let adds = matches!(order(SlotSet::empty()), AdminCommand::AddSlots(_));
     if let Some(duplicate) = duplicate {
@@ -179,7 +179,7 @@ pub(super) fn bump_epoch(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     execute(context, reply, |_| AdminCommand::BumpEpoch)
 }
 
@@ -187,7 +187,7 @@ pub(super) fn flush_slots(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     execute(context, reply, |server| AdminCommand::FlushSlots(has_keys(server)))
 }
 
@@ -195,7 +195,7 @@ pub(super) fn save_config(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     execute(context, reply, |_| AdminCommand::Save)
 }
 
@@ -203,7 +203,7 @@ pub(super) fn forget(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
     execute(context, reply, move |_| AdminCommand::Forget(id))
@@ -213,7 +213,7 @@ pub(super) fn replicate(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     const WRONG: Refusal = Refusal::error(
         "ERR unknown subcommand or wrong number of arguments for 'REPLICATE'. Try CLUSTER HELP.",
     );
@@ -233,7 +233,7 @@ pub(super) fn fail_over(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     let forcing = match args.get(2) {
         None => FailoverMode::Agreed,
@@ -248,7 +248,7 @@ pub(super) fn reset(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     let is_hard = match args.get(2) {
         None => false,
@@ -266,7 +266,7 @@ pub(super) fn set_config_epoch(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     let number = parse_i64(&args[2]);
     let number = number.ok_or(NOT_AN_INTEGER)?;
@@ -281,7 +281,7 @@ pub(super) fn meet(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     if args.len() > 5 {
         return Err(wrong_arity(&context.entry.full_name));
@@ -357,7 +357,7 @@ pub(super) fn set_slot(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     const NO_ACTION: Refusal = Refusal::error(
         "ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP",
     );

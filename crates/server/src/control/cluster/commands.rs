@@ -11,7 +11,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::{admin, declared_moves, info, nodes, rebalance, shards, slot_keys, slot_stats};
-use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
+use crate::control::context::{Context, ControlCommand, ControlHandler, ControlOutcome};
 use crate::control::help::{self, container};
 use crate::server::Server;
 
@@ -480,36 +480,43 @@ pub(super) fn enabled(context: &Context<'_>) -> Result<&'static Server, Refusal>
 /// What looks at the node, which may be in the middle of a write of its file.
 type NodeReader = fn(&Server, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
 
-pub(super) fn read(context: &Context<'_>, reader: NodeReader) -> Result<Next, Refusal> {
+pub(super) fn read(context: &Context<'_>, reader: NodeReader) -> Result<ControlOutcome, Refusal> {
     let server = enabled(context)?;
-    Ok(Next::offload(move |_, args, reply| reader(server, args, reply)))
+    Ok(ControlOutcome::offload(move |_, args, reply| reader(server, args, reply)))
 }
 
 /// What tells the same to all, but for addresses and ports.
 type ClientReader = fn(&Server, Args<'_>, ClientRoute, &mut Reply<'_>) -> Result<(), Refusal>;
 
-fn read_for_client(context: &mut Context<'_>, reader: ClientReader) -> Result<Next, Refusal> {
+fn read_for_client(
+    context: &mut Context<'_>,
+    reader: ClientReader,
+) -> Result<ControlOutcome, Refusal> {
     let server = enabled(context)?;
     let route = context.session().map(|session| ClientRoute {
         is_encrypted: session.client.live.tls_minor.load(Ordering::Relaxed) > 0,
         is_ipv6: session.client.peer.is_ipv6(),
     });
     let route = route.unwrap_or_default();
-    Ok(Next::offload(move |_, args, reply| reader(server, args, route, reply)))
+    Ok(ControlOutcome::offload(move |_, args, reply| reader(server, args, route, reply)))
 }
 
-fn asking(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn asking(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     context.session()?.set_asking(true);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn read_only(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     set_read_only(context, true, reply)
 }
 
@@ -517,7 +524,7 @@ fn read_write(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     set_read_only(context, false, reply)
 }
 
@@ -525,18 +532,18 @@ fn set_read_only(
     context: &mut Context<'_>,
     reads: bool,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     context.session()?.client.set_flag(client_flags::READONLY, reads);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn help_lines(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     let lines: Vec<String> = CLUSTER
         .subcommands
@@ -547,5 +554,5 @@ fn help_lines(
         })
         .collect();
     help::help(reply, "CLUSTER", &lines.iter().map(String::as_str).collect::<Vec<_>>());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

@@ -17,7 +17,7 @@ use super::parse;
 use crate::cluster::{
     MoveDirection, MoveJob, PeerClient, RequestedExport, SlotMoves, begin_exports,
 };
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 use crate::server::Server;
 
 /// Pairs of slots from `index` on, up to a word that is none; where that stands.
@@ -63,7 +63,7 @@ pub(super) fn migrate_slots(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     const REPLICA: Refusal =
         Refusal::error("ERR Slot migration can only be used on primary nodes.");
     let server = enabled(context)?;
@@ -91,7 +91,7 @@ pub(super) fn migrate_slots(
         }
         requests.push(RequestedExport { slots, target, name });
     }
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         begin_exports(server.cluster_start(), requests)?;
         reply.ok();
         Ok(())
@@ -146,7 +146,7 @@ pub(super) fn migration(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = enabled(context)?;
     let word = &args[2];
     if is(word, "IMPORT") {
@@ -163,7 +163,7 @@ pub(super) fn migration(
         () if is(word, "CANCEL") => cancel_named,
         () => return Err(Refusal::error("ERR unknown argument")),
     };
-    Ok(Next::offload(move |_, args, reply| {
+    Ok(ControlOutcome::offload(move |_, args, reply| {
         run(server, args.get(4), reply);
         Ok(())
     }))
@@ -209,12 +209,12 @@ fn status(server: &Server, id: Option<&[u8]>, reply: &mut Reply<'_>) {
     }
 }
 
-fn import(server: &'static Server, args: Args<'_>) -> Result<Next, Refusal> {
+fn import(server: &'static Server, args: Args<'_>) -> Result<ControlOutcome, Refusal> {
     let mut slots = SlotSet::empty();
     if ranges(args, 3, &mut slots)? != args.len() {
         return Err(SYNTAX);
     }
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         let (source, me) =
             server.cluster.with_engine(|cluster| source_of(cluster, &slots)).ok_or(SYNTAX)??;
         let name = SlotMoves::new_name();

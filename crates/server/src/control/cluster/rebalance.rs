@@ -17,7 +17,7 @@ use super::commands::{enabled, offered};
 use super::moves::{ranges_text, text};
 use super::parse;
 use crate::cluster::{RebalanceBy, RebalanceOrder, RebalanceRun, Rebalancer};
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::server::Server;
 
 /// What each option may be; the first is what holds without the option.
@@ -55,19 +55,19 @@ fn rebalance(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     const WORDS: [(&str, NodeWord); 3] =
         [("STATUS", status), ("CANCEL", cancel), ("SLOT-MEMORY", slot_memory)];
     let server = enabled(context)?;
     let word = WORDS.into_iter().find(|(word, _)| args.get(2).is_some_and(|arg| is(arg, word)));
     if let Some((_, run)) = word {
         return match args.len() {
-            3 => Ok(Next::offload(move |lane, _, reply| run(server, lane, reply))),
+            3 => Ok(ControlOutcome::offload(move |lane, _, reply| run(server, lane, reply))),
             _ => Err(wrong_arity("cluster|rebalance")),
         };
     }
     let order = order(args)?;
-    Ok(Next::offload(move |lane, _, reply| {
+    Ok(ControlOutcome::offload(move |lane, _, reply| {
         let run = Rebalancer::rebalance(server.cluster_start(), lane, &order);
         tell(&run.map_err(Refusal::owned)?, reply);
         Ok(())

@@ -13,36 +13,36 @@ use proto::{Args, Reply};
 
 use super::commands::enabled;
 use super::parse;
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 pub(super) fn key_slot(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     enabled(context)?;
     reply.integer(hash_slot(&args[2]).into());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) fn count_keys(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = enabled(context)?;
     let number = parse_i64(&args[2]).ok_or(NOT_AN_INTEGER)?;
     let slot = parse::slot(number.to_string().as_bytes());
     let slot = slot.map_err(|_| Refusal::error("ERR Invalid slot"))?;
     reply.integer(server.keyspace.population(slot.get()) as i64);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) fn get_keys(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     const INVALID: Refusal = Refusal::error("ERR Invalid slot or number of keys");
     let server = enabled(context)?;
     let slot = parse_i64(&args[2]).ok_or(NOT_AN_INTEGER)?;
@@ -51,7 +51,7 @@ pub(super) fn get_keys(
     let most = usize::try_from(most).map_err(|_| INVALID)?;
     let lane = context.lane()?;
     let options = tx_options(lane, context.session()?);
-    Ok(Next::offload_with_locks(move |lane, _, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |lane, _, reply| {
         let _access = BackgroundAccess::for_client(server.keyspace)?;
         let only = PartitionSet::from_iter([slot]);
         let mut acquisition = Acquisition::of_partitions(server.keyspace, only);

@@ -22,7 +22,7 @@ use proto::{Args, Reply};
 use super::commands::enabled;
 use super::moves;
 use crate::cluster::{MoveDirection, MoveJob, MoveRequest, MoveState, SlotImport, World};
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 use crate::server::Server;
 
 const NOT_EMPTY: Refusal = Refusal::error("ERR Slots have keys of an earlier time");
@@ -35,7 +35,7 @@ pub(super) fn sync_slots(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     const REPLICA: Refusal =
         Refusal::error("ERR Slot migration can only be used on primary nodes.");
     let server = enabled(context)?;
@@ -78,13 +78,13 @@ pub(super) fn sync_slots(
         _ => {
             advance(MoveState::FailoverRequested, MoveState::FailoverGranted)?;
             let epochs = read_epochs(args)?;
-            return Ok(Next::offload_with_locks(move |_, _, _| {
+            return Ok(ControlOutcome::offload_with_locks(move |_, _, _| {
                 let import = importing.as_any().downcast_ref();
                 import.map_or(Ok(()), |import| claim(server, import, epochs))
             }));
         }
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// The epochs that a source of Apus names: `EPOCHS first last`.
@@ -113,7 +113,7 @@ fn establish(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     if context.session()?.importing_slots().is_some() {
         return Err(UNEXPECTED);
     }
@@ -128,7 +128,7 @@ fn establish(
     let import = SlotImport::begin(server.cluster_start(), job);
     session.import_slots(Arc::new(import.ok_or(NOT_EMPTY)?));
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn read_request(server: &Server, args: Args<'_>) -> Result<MoveRequest, Refusal> {

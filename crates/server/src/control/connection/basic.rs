@@ -11,7 +11,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
 use super::flags::AT_ANY_TIME;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {
@@ -34,21 +34,25 @@ pub(super) const PING: ControlCommand = Command {
     run: ping,
 };
 
-fn ping(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn ping(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     // A subscriber that speaks RESP2 could not tell a plain reply from a message.
     let is_resp2_subscriber = context.session().is_ok_and(|session| session.is_resp2_subscriber());
     if is_resp2_subscriber && args.len() <= 2 {
         reply.array(2);
         reply.bulk(b"pong");
         reply.bulk(args.get(1).unwrap_or_default());
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     match args.len() {
         1 => reply.simple("PONG"),
         2 => reply.bulk(&args[1]),
         _ => return Err(commands::errors::wrong_arity(&context.entry.full_name)),
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const ECHO: ControlCommand = Command {
@@ -71,9 +75,13 @@ pub(super) const ECHO: ControlCommand = Command {
     run: echo,
 };
 
-fn echo(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn echo(
+    _: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     reply.bulk(&args[1]);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const SELECT: ControlCommand = Command {
@@ -102,11 +110,11 @@ fn select(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let index = context.server.database_of(&args[1])?;
     context.session()?.select(index);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const QUIT: ControlCommand = Command {
@@ -126,14 +134,18 @@ pub(super) const QUIT: ControlCommand = Command {
 };
 
 /// Its subscriptions are over before it hears so.
-fn quit(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn quit(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let (lane, entry) = (context.lane()?, context.entry);
     let session = context.session()?;
     if session.subscriptions.as_ref().is_some_and(|all| all.are_many()) {
-        return Ok(Next::in_steps(entry, args, BulkUnsubscription { closes: true }));
+        return Ok(ControlOutcome::in_steps(entry, args, BulkUnsubscription { closes: true }));
     }
     end_listening(lane, session, reply);
-    Ok(Next::Close)
+    Ok(ControlOutcome::Close)
 }
 
 /// Ends what is left of subscriptions, and says so.
@@ -153,24 +165,24 @@ struct BulkUnsubscription {
 }
 
 impl SteppedWork for BulkUnsubscription {
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
-        let lane = stride.lane;
-        while let Some(all) = &mut stride.session.subscriptions
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome {
+        let lane = step_context.lane;
+        while let Some(all) = &mut step_context.session.subscriptions
             && all.remove_first(|| lane.deliver_letters())
         {
-            if stride.is_over() {
+            if step_context.is_over() {
                 return StepOutcome::GoesOn;
             }
         }
-        let mut reply = Reply::new(stride.out, stride.session.resp);
+        let mut reply = Reply::new(step_context.out, step_context.session.resp);
         if self.closes {
-            end_listening(lane, stride.session, &mut reply);
+            end_listening(lane, step_context.session, &mut reply);
             return StepOutcome::Closes;
         }
         // Publishers of messages that came meanwhile were told of a receiver.
-        stride.session.pass_on(lane.shared, &mut reply);
-        begin_anew(lane.shared, stride.session);
-        Reply::new(stride.out, stride.session.resp).simple("RESET");
+        step_context.session.pass_on(lane.shared, &mut reply);
+        begin_anew(lane.shared, step_context.session);
+        Reply::new(step_context.out, step_context.session.resp).simple("RESET");
         StepOutcome::Done
     }
 }
@@ -194,14 +206,14 @@ fn reset(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (server, entry, session) = (context.server, context.entry, context.session()?);
     if session.subscriptions.as_ref().is_some_and(|all| all.are_many()) {
-        return Ok(Next::in_steps(entry, args, BulkUnsubscription { closes: false }));
+        return Ok(ControlOutcome::in_steps(entry, args, BulkUnsubscription { closes: false }));
     }
     begin_anew(server, session);
     reply.simple("RESET");
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Makes the connection what it was when it came, but for the library's name, which stays true.

@@ -22,7 +22,7 @@ use proto::{Args, Reply, Resp};
 
 use super::flags::AT_ANY_TIME;
 use super::names::checked_client_name;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::delayed_command::{TimeLeft, run_later};
 use crate::server::Server;
 
@@ -68,7 +68,11 @@ pub(super) const AUTH: ControlCommand = Command {
     run: auth,
 };
 
-fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn auth(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     match delay(context)? {
         Some(time_left) => Ok(run_later(context, args, (UNBOOKED, time_left), auth_now)),
         None => auth_now(context, args, reply),
@@ -79,7 +83,7 @@ fn auth_now(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let (user, password) = match args.len() {
         2 if server.access.users.default_user().rules().needs_no_password() => {
@@ -92,7 +96,7 @@ fn auth_now(
     let session = context.session()?;
     log_in(server, session, &args[0], (user, password))?;
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const HELLO: ControlCommand = Command {
@@ -125,7 +129,7 @@ fn hello(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let logs_in = args.iter().skip(2).any(|word| is(word, "AUTH"));
     let delay = if logs_in { delay(context)? } else { None };
     match delay {
@@ -138,7 +142,7 @@ fn hello_now(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (server, session) = (context.server, context.session()?);
     let resp = wanted_version(args)?;
     let wishes = HelloOptions::read(args)?;
@@ -175,7 +179,7 @@ fn hello_now(
     }
     reply.bulk(b"modules");
     reply.array(0);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn wanted_version(args: Args<'_>) -> Result<Option<Resp>, Refusal> {

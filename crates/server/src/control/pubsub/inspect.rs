@@ -8,7 +8,7 @@ use engine::observe::pubsub::Registry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next, by_size};
+use crate::control::context::{Context, ControlCommand, ControlOutcome, by_size};
 use crate::control::help::{self, container, misused};
 use crate::server::Server;
 
@@ -75,16 +75,16 @@ fn list(
     kind: SubscriptionKind,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     if args.len() > 3 {
         return Err(misused("PUBSUB", &args[1]));
     }
     let registry = context.server.pushes.pubsub.registry(kind);
     if registry.count() <= CHANNELS_OF_A_WORKER {
         write_names(registry, args.get(2), reply);
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
-    Ok(Next::offload(move |_, args, reply| {
+    Ok(ControlOutcome::offload(move |_, args, reply| {
         write_names(registry, args.get(2), reply);
         Ok(())
     }))
@@ -153,14 +153,22 @@ const NUMPAT: ControlCommand = Command {
     run: num_pat,
 };
 
-fn num_pat(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn num_pat(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     reply.integer(context.server.pushes.pubsub.registry(SubscriptionKind::Pattern).count() as i64);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HELP: ControlCommand = help::subcommand(Group::PubSub, "6.2.0", print_help);
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     help::help(
         reply,
         "PUBSUB",
@@ -179,5 +187,5 @@ fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
             "    Return the number of subscribers for the specified shard level channel(s)",
         ],
     );
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

@@ -11,7 +11,7 @@ use engine::observe::pubsub::{PubSubType, Publication};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next, offload_past_gates};
+use crate::control::context::{Context, ControlCommand, ControlOutcome, offload_past_gates};
 use crate::server::Server;
 
 /// What both have in common.
@@ -65,7 +65,7 @@ fn publish(
     space: PubSubType,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (channel, message) = (&args[1], &args[2]);
     let is_kept = context.server.journal.is_for_replicas() && !context.is_let_in();
     let receivers = match &mut context.unit {
@@ -87,7 +87,7 @@ fn publish(
         }
     };
     reply.integer(receivers as i64);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Whether a look at all patterns takes long, each of which may get a message of its own.
@@ -98,7 +98,7 @@ fn has_many_patterns(server: &Server) -> bool {
 }
 
 /// On another thread, where it waits for a pause that has come: replicas are sent the message.
-fn publish_offloaded(context: &Context<'_>, space: PubSubType) -> Next {
+fn publish_offloaded(context: &Context<'_>, space: PubSubType) -> ControlOutcome {
     let server = context.server;
     offload_past_gates(context, move |_, args, reply| {
         let wakes = PendingWakes::default();

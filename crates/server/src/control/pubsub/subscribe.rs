@@ -15,7 +15,7 @@ use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 /// What all of them have in common.
 const BASE: Spec = Spec {
@@ -90,15 +90,15 @@ fn begin(
     kind: SubscriptionKind,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     // The reply of a unit is made in one piece.
     if args.len() > FEW && context.unit.is_none() {
         let work = EachName { kind, next: 1, ends: false };
-        return Ok(Next::in_steps(context.entry, args, work));
+        return Ok(ControlOutcome::in_steps(context.entry, args, work));
     }
     let (server, session) = (context.server, context.session()?);
     args.skip(1).iter().for_each(|name| begin_one((server, session), kind, name, reply));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn begin_one(
@@ -127,19 +127,19 @@ struct EachName {
 }
 
 impl SteppedWork for EachName {
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome {
         let Self { kind, ends, .. } = *self;
-        while let Some(name) = stride.args.get(self.next) {
-            let (lane, resp) = (stride.lane, stride.session.resp);
-            let mut reply = Reply::new(stride.out, resp);
+        while let Some(name) = step_context.args.get(self.next) {
+            let (lane, resp) = (step_context.lane, step_context.session.resp);
+            let mut reply = Reply::new(step_context.out, resp);
             match ends {
-                true => end_one(lane, stride.session, kind, (name, true), &mut reply),
+                true => end_one(lane, step_context.session, kind, (name, true), &mut reply),
                 false => {
-                    begin_one((lane.shared, stride.session), kind, name, &mut reply);
+                    begin_one((lane.shared, step_context.session), kind, name, &mut reply);
                 }
             }
             self.next += 1;
-            if stride.is_over() {
+            if step_context.is_over() {
                 return StepOutcome::GoesOn;
             }
         }
@@ -151,13 +151,13 @@ impl SteppedWork for EachName {
 struct All(SubscriptionKind);
 
 impl SteppedWork for All {
-    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
+    fn step(&mut self, step_context: &mut StepContext<'_, '_>) -> StepOutcome {
         let first = |session: &Session| session.subscriptions.as_ref()?.first_name(self.0);
-        while let Some(name) = first(stride.session) {
-            let (lane, resp) = (stride.lane, stride.session.resp);
-            let mut reply = Reply::new(stride.out, resp);
-            end_one(lane, stride.session, self.0, (&name, true), &mut reply);
-            if stride.is_over() {
+        while let Some(name) = first(step_context.session) {
+            let (lane, resp) = (step_context.lane, step_context.session.resp);
+            let mut reply = Reply::new(step_context.out, resp);
+            end_one(lane, step_context.session, self.0, (&name, true), &mut reply);
+            if step_context.is_over() {
                 return StepOutcome::GoesOn;
             }
         }
@@ -212,21 +212,21 @@ fn end(
     kind: SubscriptionKind,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (lane, is_alone, entry) = (context.lane()?, context.unit.is_none(), context.entry);
     let session = context.session()?;
     if args.len() > FEW && is_alone {
-        return Ok(Next::in_steps(entry, args, EachName { kind, next: 1, ends: true }));
+        return Ok(ControlOutcome::in_steps(entry, args, EachName { kind, next: 1, ends: true }));
     }
     for name in args.skip(1).iter() {
         end_one(lane, session, kind, (name, is_alone), reply);
     }
     if args.len() > 1 {
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     let all = session.subscriptions.as_ref();
     if all.is_some_and(|all| all.count(kind) > FEW) && is_alone {
-        return Ok(Next::in_steps(entry, args, All(kind)));
+        return Ok(ControlOutcome::in_steps(entry, args, All(kind)));
     }
     let names = all.map(|all| all.names(kind)).unwrap_or_default();
     for name in &names {
@@ -235,7 +235,7 @@ fn end(
     if names.is_empty() {
         confirm(reply, ended(kind), None, left(session, kind));
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Ends a subscription; `is_alone` says that no unit may still take the reply back.

@@ -11,7 +11,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 use replication::replica::PrimaryAddress;
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::links::FailoverRequest;
 
 pub(super) const FAILOVER: ControlCommand = Command {
@@ -34,7 +34,7 @@ fn fail_over(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     if server.cluster.is_on() {
         return Err(Refusal::error(
@@ -46,13 +46,13 @@ fn fail_over(
             return Err(Refusal::error("ERR No failover in progress."));
         }
         reply.ok();
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     let request = read(args)?;
     let begun = server.links.fail_over(server, request);
     begun.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn read(args: Args<'_>) -> Result<FailoverRequest, Refusal> {

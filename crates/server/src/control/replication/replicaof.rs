@@ -11,7 +11,7 @@ use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 use replication::replica::ReplicaofTarget;
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::links::{FailoverState, RoleChange};
 
 pub(super) const REPLICAOF: ControlCommand = Command {
@@ -53,7 +53,7 @@ fn replicaof(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let target = ReplicaofTarget::parse(&args[1], &args[2]);
     let target = target.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
     let server = context.server;
@@ -66,7 +66,7 @@ fn replicaof(
     let client = &context.session()?.client;
     let client = describe(server, client, server.keyspace.clock().now_ms());
     let Some(unit) = &mut context.unit else {
-        return Ok(Next::offload_with_locks(move |_, _, reply| {
+        return Ok(ControlOutcome::offload_with_locks(move |_, _, reply| {
             let change = RoleChange { target, client: &client, may_release_world: true };
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for_client(server.keyspace, &mut world)?;
@@ -84,5 +84,5 @@ fn replicaof(
         server.links.replicaof(server, change, world)
     });
     reply.simple(done?.text());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

@@ -6,7 +6,7 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 pub(crate) const ROLE: ControlCommand = Command {
     spec: Spec {
@@ -29,7 +29,11 @@ pub(crate) const ROLE: ControlCommand = Command {
     run: role,
 };
 
-fn role(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn role(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let report = server.links.report(server);
     if let Some(link) = &report.link {
@@ -39,7 +43,7 @@ fn role(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
         reply.integer(link.port.into());
         reply.bulk(link.state.name().as_bytes());
         reply.integer(link.role_offset);
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     reply.array(3);
     reply.bulk(b"master");
@@ -52,5 +56,5 @@ fn role(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
         reply.bulk(row.port.to_string().as_bytes());
         reply.bulk(row.offset.to_string().as_bytes());
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

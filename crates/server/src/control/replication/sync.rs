@@ -10,7 +10,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 use replication::primary::ReplconfReply;
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 /// What both forms of asking for a sync share.
 const BASE: Spec = Spec {
@@ -64,27 +64,35 @@ pub(super) const REPLCONF: ControlCommand = Command {
     run: replconf,
 };
 
-fn psync(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn psync(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let failover = args.len() > 3 && is(&args[3], "FAILOVER");
     let asked = AskedSync::Psync { id: args[1].to_vec(), byte: args[2].to_vec(), failover };
     ask(context, args, asked)
 }
 
 /// The session moves to the links, with the request waiting for them.
-fn ask(context: &mut Context<'_>, args: Args<'_>, asked: AskedSync) -> Result<Next, Refusal> {
+fn ask(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    asked: AskedSync,
+) -> Result<ControlOutcome, Refusal> {
     let ran = ExecutedCommand::begun(context.entry, args);
     let session = context.session()?;
     session.replica_mut().asked = Some(asked);
     session.client.ask(Signal::Move);
     session.client.wake();
-    Ok(Next::Wait(Suspension::Blocked(Box::new(Blocked::on_time(ran, None, |_| ())))))
+    Ok(ControlOutcome::Wait(Suspension::Blocked(Box::new(Blocked::on_time(ran, None, |_| ())))))
 }
 
 fn replconf(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let words: Vec<&[u8]> = (1..args.len()).map(|index| &args[index]).collect();
     let announced = &mut context.session()?.replica_mut().announced;
@@ -96,5 +104,5 @@ fn replconf(
         // Only a replica that is attached acknowledges anything.
         ReplconfReply::Silence | ReplconfReply::Ack(_) => {}
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

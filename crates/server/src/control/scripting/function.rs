@@ -17,7 +17,7 @@ use keyspace::Refusal;
 use persist::functions;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next, offload_past_gates};
+use crate::control::context::{Context, ControlCommand, ControlOutcome, offload_past_gates};
 use crate::control::help::{self, container, misused};
 
 /// All commands of the family.
@@ -84,7 +84,7 @@ const DUMP: ControlCommand = Command {
     run: |context, _, reply| {
         let state = libraries_for_reply(context)?;
         reply.bulk(&functions::dump(state.libraries().map(|loaded| loaded.library.source())));
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -124,7 +124,7 @@ const KILL: ControlCommand = Command {
         let before_us = busy_since_us(context.server);
         context.server.scripts.running.kill(before_us, true)?;
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -157,7 +157,11 @@ fn note_change(context: &mut Context<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn list(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let (mut pattern, mut with_code, mut at) = (None, false, 2);
     while let Some(word) = args.get(at) {
         if is(word, "WITHCODE") && !with_code {
@@ -179,7 +183,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     for loaded in chosen {
         write_library(loaded, with_code, reply);
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn write_library(loaded: &LoadedLibrary, with_code: bool, reply: &mut Reply<'_>) {
@@ -236,7 +240,7 @@ const LOAD: ControlCommand = Command {
                 loaded => {
                     reply.bulk(&loaded?);
                     note_change(context)?;
-                    return Ok(Next::Done);
+                    return Ok(ControlOutcome::Done);
                 }
             }
         }
@@ -280,13 +284,13 @@ fn change(
     args: Args<'_>,
     reply: &mut Reply<'_>,
     make: fn(LibraryChange<'_>) -> Result<(), Refusal>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     if context.is_let_in() {
         make(LibraryChange { server, args, is_new: true })?;
         note_change(context)?;
         reply.ok();
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     Ok(offload_past_gates(context, move |_, args, reply| {
         make(LibraryChange { server, args, is_new: true })?;
@@ -324,13 +328,13 @@ const STATS: ControlCommand = Command {
         reply.integer(state.size().0 as i64);
         reply.bulk(b"functions_count");
         reply.integer(state.functions_count() as i64);
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
 const HELP: ControlCommand = help::subcommand(Group::Scripting, "7.0.0", |_, _, reply| {
     help::help(reply, "FUNCTION", HELP_LINES);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 });
 
 const HELP_LINES: &[&str] = &[

@@ -11,7 +11,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 use script::{Program, Sha1};
 
-use crate::control::context::{Context, ControlCommand, Next, by_size};
+use crate::control::context::{Context, ControlCommand, ControlOutcome, by_size};
 use crate::control::help::{self, container};
 use crate::server::Server;
 
@@ -67,12 +67,12 @@ fn debug(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let session = context.session()?;
     if is(&args[2], "NO") {
         session.wants_debugger = false;
         reply.ok();
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     if !is(&args[2], "YES") && !is(&args[2], "SYNC") {
         return Err(DEBUG_MODE);
@@ -126,7 +126,7 @@ fn flush(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let is_fine = match args.get(2) {
         None => true,
         Some(mode) => args.len() == 3 && (is(mode, "SYNC") || is(mode, "ASYNC")),
@@ -138,7 +138,7 @@ fn flush(
     // The interpreters of other threads forget them when they run next, or are dropped before.
     with_interpreter(context.server, |_| ());
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const KILL: ControlCommand = Command {
@@ -155,7 +155,7 @@ const KILL: ControlCommand = Command {
         let before_us = busy_since_us(context.server);
         context.server.scripts.running.kill(before_us, false)?;
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -174,10 +174,10 @@ const LOAD: ControlCommand = Command {
     run: |context, args, reply| {
         let server = context.server;
         if args[2].len() > WORKER_SOURCE {
-            return Ok(Next::offload(move |_, args, reply| load(server, args, reply)));
+            return Ok(ControlOutcome::offload(move |_, args, reply| load(server, args, reply)));
         }
         load(server, args, reply)?;
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -205,7 +205,7 @@ const SHOW: ControlCommand = Command {
         let digest = Sha1::parse(&args[2]).ok_or(NO_SCRIPT)?;
         let program = context.server.scripts.cache.get(digest).ok_or(NO_SCRIPT)?;
         reply.bulk(program.source());
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -214,7 +214,11 @@ const HELP: ControlCommand = {
     Command { spec: Spec { role: Role::Script, ..command.spec }, ..command }
 };
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     help::help(
         reply,
         "SCRIPT",
@@ -235,5 +239,5 @@ fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
             "    Load a script into the scripts cache without executing it.",
         ],
     );
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

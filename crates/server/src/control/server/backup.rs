@@ -12,7 +12,7 @@ use durability::durability::Durability;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::help::{self, container};
 
 pub(super) const BACKUP: ControlCommand = Command {
@@ -84,9 +84,9 @@ const CLEANUP: ControlCommand = Command {
 fn offload(
     context: &Context<'_>,
     step: fn(&Backup, &'static Durability) -> Result<(), String>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         step(&server.backup, server).map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
         Ok(())
@@ -99,7 +99,11 @@ const STATUS: ControlCommand = Command {
     run: status,
 };
 
-fn status(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn status(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let BackupStatus { stage, error, began, sealed, .. } = context.server.backup.status();
     let (began, sealed) = (began.to_string(), sealed.to_string());
     let fields = [
@@ -113,7 +117,7 @@ fn status(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resu
         reply.bulk(name.as_bytes());
         reply.bulk(value.as_bytes());
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const LIST: ControlCommand = Command {
@@ -126,11 +130,15 @@ const LIST: ControlCommand = Command {
     run: list,
 };
 
-fn list(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn list(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let files = context.server.backup.status().files;
     reply.array(files.len());
     files.iter().for_each(|file| reply.bulk(file.as_os_str().as_bytes()));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HELP: ControlCommand = help::subcommand(Group::Server, SINCE, |_, _, reply| {
@@ -152,5 +160,5 @@ const HELP: ControlCommand = help::subcommand(Group::Server, SINCE, |_, _, reply
             "    Remove the files of a backup that is sealed or has failed.",
         ],
     );
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 });

@@ -7,7 +7,7 @@ use durability::aof;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 const UNDERWAY: Refusal =
     Refusal::error("ERR Background append only file rewriting already in progress");
@@ -31,7 +31,11 @@ pub(super) const BGREWRITEAOF: ControlCommand = Command {
     run: rewrite,
 };
 
-fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn rewrite(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     if server.aof.rewrite.is_underway() {
         return Err(UNDERWAY);
@@ -40,10 +44,10 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Res
         // What the others of a transaction change must be in it; and one at a time, as in Redis.
         server.aof.rewrite.schedule();
         reply.simple("Background append only file rewriting scheduled");
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     // A FLUSHALL's save is waited for, and the disk is asked for a directory.
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         server.saves.wait_followed();
         if aof::begin_rewrite(server) {
             reply.simple("Background append only file rewriting started");

@@ -10,7 +10,7 @@ use keyspace::{Count, Refusal};
 use proto::{Args, Reply};
 
 use crate::control::apply_config;
-use crate::control::context::{Context, ControlCommand, Next, by_size};
+use crate::control::context::{Context, ControlCommand, ControlOutcome, by_size};
 use crate::control::help::{self, container};
 use crate::control::users;
 
@@ -54,7 +54,11 @@ const GET: ControlCommand = Command {
     run: get,
 };
 
-fn get(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn get(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     Ok(by_size(context.server, args, reply, |server, args, reply| {
         let patterns: Vec<&[u8]> = args.skip(2).iter().collect();
         let found = server.config.matching(&patterns);
@@ -83,9 +87,13 @@ const SET: ControlCommand = Command {
     run: set,
 };
 
-fn set(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn set(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let (server, is_local) = (context.server, context.session()?.is_local);
-    Ok(Next::offload(move |_, args, reply| {
+    Ok(ControlOutcome::offload(move |_, args, reply| {
         let pairs: Vec<&[u8]> = args.skip(2).iter().collect();
         let changed = apply_config::change_config(server, &pairs, is_local);
         changed.map_err(|error| Refusal::owned(error.line()))?;
@@ -108,9 +116,13 @@ const REWRITE: ControlCommand = Command {
     run: rewrite,
 };
 
-fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn rewrite(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         if let Err(error) =
             server.config.rewrite(users::lines(server).as_deref(), replace_file::replace_atomically)
@@ -144,7 +156,7 @@ fn reset_statistics(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     server.observed.stats.reset();
     let counters = server.keyspace.counters();
@@ -174,12 +186,16 @@ fn reset_statistics(
     server.threads.loops.reset();
     server.threads.all_worker_counters().for_each(engine::runtime::counters::WorkerCounters::reset);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HELP: ControlCommand = help::subcommand(Group::Server, "5.0.0", print_help);
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let lines = [
         "GET <pattern>",
         "    Return parameters matching the glob-like <pattern> and their values.",
@@ -191,5 +207,5 @@ fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
         "    Rewrite the configuration file.",
     ];
     help::help(reply, "CONFIG", &lines);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

@@ -25,7 +25,7 @@ use keyspace::{
 };
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::server::Server;
 
 const EMPTY: Refusal =
@@ -51,7 +51,7 @@ pub(super) const DELPREFIX: ControlCommand = Command {
             prefix. Otherwise O(N) where N is the number of keys in the database. Both on a \
             background thread.",
         arity: exactly(2),
-        flags: Flags::WRITE.and(Flags::UNITLESS),
+        flags: Flags::WRITE.and(Flags::NOT_IN_UNIT),
         prefix: Some(1),
         categories: &["@dangerous"],
         origin: "apus",
@@ -65,7 +65,7 @@ fn delete_prefix(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     if args[1].is_empty() {
         return Err(EMPTY);
     }
@@ -74,7 +74,7 @@ fn delete_prefix(
     let session = context.session()?;
     let client = Arc::clone(&session.client);
     let (options, subject) = (tx_options(lane, session), session.acl_subject_from_now(server));
-    Ok(Next::offload_with_locks(move |lane, args, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |lane, args, reply| {
         let _turn = &turn;
         let request = Request { entry, args, database: options.database };
         let deletion = PrefixDeletion {

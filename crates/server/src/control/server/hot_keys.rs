@@ -14,7 +14,7 @@ use engine::observe::hot_keys::{HotKeyReport, HotKeySettings};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{ControlCommand, Next};
+use crate::control::context::{ControlCommand, ControlOutcome};
 use crate::control::help::{self, container};
 
 /// Keys that are told of each metric unless the request says otherwise, and at most.
@@ -67,7 +67,7 @@ const START: ControlCommand = Command {
             return Err(IN_PROGRESS);
         }
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -79,7 +79,7 @@ const STOP: ControlCommand = Command {
             true => reply.ok(),
             false => reply.null(),
         }
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -96,7 +96,7 @@ const RESET: ControlCommand = Command {
             return Err(STOP_FIRST);
         }
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -116,13 +116,13 @@ const GET: ControlCommand = Command {
             Some(report) => show(&report, reply),
             None => reply.null_array(),
         }
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
 const HELP: ControlCommand = help::subcommand(Group::Server, "8.6.0", |_, _, reply| {
     help::help(reply, "HOTKEYS", LINES);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 });
 
 const LINES: &[&str] = &[

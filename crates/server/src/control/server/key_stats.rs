@@ -13,7 +13,7 @@ use engine::observe::key_prefixes::KeyTotals;
 use keyspace::{BigKeyMetric, Refusal};
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::help::{self, container};
 use crate::control::key_statistics;
 
@@ -59,7 +59,11 @@ pub(crate) const HOT: ControlCommand = Command {
     run: hot,
 };
 
-fn hot(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn hot(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     const WORDS: [(&str, HotKeyMetric); 3] = [
         ("REQUESTS", HotKeyMetric::Requests),
         ("BYTES", HotKeyMetric::Bytes),
@@ -78,7 +82,7 @@ fn hot(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         reply.bulk(b"share");
         reply.double(hot.share);
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const BIG: ControlCommand = Command {
@@ -95,12 +99,16 @@ const BIG: ControlCommand = Command {
     run: big,
 };
 
-fn big(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn big(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     const WORDS: [(&str, BigKeyMetric); 2] =
         [("MEMORY", BigKeyMetric::Memory), ("ELEMENTS", BigKeyMetric::Elements)];
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
-    Ok(Next::offload_with_locks(move |lane, _, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |lane, _, reply| {
         let mut keys = server.observed.key_statistics.big.collect(server.keyspace, lane, by)?;
         keys.truncate(count);
         reply.array(keys.len());
@@ -134,10 +142,14 @@ const PREFIXES: ControlCommand = Command {
     run: prefixes,
 };
 
-fn prefixes(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn prefixes(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let ((), count) = options(args, &[("BYTES", ())])?;
     let server = context.server;
-    Ok(Next::offload_with_locks(move |lane, _, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |lane, _, reply| {
         let stats = key_statistics::scan_prefixes(server, lane)?;
         let now_us = server.keyspace.clock().monotonic_us();
         let requests = server.observed.key_statistics.hot.requests_by_prefix(now_us);
@@ -181,7 +193,7 @@ const RESET: ControlCommand = Command {
         let now_us = context.server.keyspace.clock().monotonic_us();
         context.server.observed.key_statistics.hot.reset(now_us);
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -191,9 +203,13 @@ const HELP: ControlCommand = Command {
     run: say_help,
 };
 
-fn say_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn say_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     help::help(reply, "KEYSTATS", LINES);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const LINES: &[&str] = &[

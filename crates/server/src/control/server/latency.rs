@@ -12,7 +12,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::latency_report::{doctor_report, graph_report};
-use crate::control::context::{Context, ControlCommand, Next, by_size};
+use crate::control::context::{Context, ControlCommand, ControlOutcome, by_size};
 use crate::control::help::{self, container};
 use crate::server::Server;
 
@@ -51,9 +51,13 @@ const DOCTOR: ControlCommand = Command {
     run: doctor,
 };
 
-fn doctor(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn doctor(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     reply.verbatim(b"txt", doctor_report(context.server).as_bytes());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const GRAPH: ControlCommand = Command {
@@ -73,7 +77,7 @@ fn graph(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let name = &args[2];
     let Some(event) = context.server.observed.latency.event(name) else {
         let name = shown(name, usize::MAX);
@@ -82,7 +86,7 @@ fn graph(
     let now = context.server.keyspace.clock().now_ms().div_euclid(1000);
     let name = String::from_utf8_lossy(name);
     reply.verbatim(b"txt", graph_report(&name, &event, now).as_bytes());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HISTORY: ControlCommand = Command {
@@ -102,7 +106,7 @@ fn history(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let event = context.server.observed.latency.event(&args[2]).unwrap_or_default();
     reply.array(event.samples.len());
     for sample in event.samples {
@@ -110,7 +114,7 @@ fn history(
         reply.integer(sample.time);
         reply.integer(clamp(sample.latency));
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const LATEST: ControlCommand = Command {
@@ -125,7 +129,11 @@ const LATEST: ControlCommand = Command {
     run: latest,
 };
 
-fn latest(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn latest(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let events = context.server.observed.latency.all();
     reply.array(events.len());
     for (name, event) in events {
@@ -136,7 +144,7 @@ fn latest(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resu
         reply.integer(clamp(last.latency));
         reply.integer(clamp(event.longest));
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const RESET: ControlCommand = Command {
@@ -156,14 +164,14 @@ fn reset(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let monitor = &context.server.observed.latency;
     let count = match args.len() {
         2 => monitor.reset_all(),
         _ => args.skip(2).iter().filter(|name| monitor.reset(name)).count(),
     };
     reply.integer(count as i64);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HISTOGRAM: ControlCommand = Command {
@@ -186,7 +194,7 @@ fn histogram(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     Ok(by_size(context.server, args, reply, write_histogram))
 }
 
@@ -258,7 +266,11 @@ const LIMITS: [u64; 21] = {
 
 const HELP: ControlCommand = help::subcommand(Group::Server, "2.8.13", print_help);
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let lines = [
         "DOCTOR",
         "    Return a human readable latency analysis report.",
@@ -277,7 +289,7 @@ fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
         "    If no commands are specified then all histograms are replied.",
     ];
     help::help(reply, "LATENCY", &lines);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn clamp(number: u64) -> i64 {

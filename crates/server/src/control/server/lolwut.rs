@@ -10,7 +10,7 @@ use engine::runtime::version::{self, APUS_VERSION};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 const MOST_COLUMNS: usize = 160;
 const MOST_ROWS: usize = 40;
@@ -37,7 +37,7 @@ fn lolwut(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let mut sizes = args.skip(1);
     if sizes.len() >= 2 && is(&sizes[0], "VERSION") {
         // One drawing serves all versions.
@@ -58,7 +58,7 @@ fn lolwut(
         version::of_redis(&context.server.config)
     ));
     reply.verbatim(b"txt", text.as_bytes());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// A sky with some birds in it above a row of roofs.

@@ -15,7 +15,7 @@ use engine::session::{Suspension, tx_options};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::migration::{Credentials, MigrateRequest, MigrateTarget};
 
 const ONE_KEY: Refusal = Refusal::error(
@@ -53,7 +53,7 @@ pub(super) const MIGRATE: ControlCommand = Command {
             RESTORE in the target instance. See the pages of these commands for time complexity. \
             Also an O(N) data transfer between the two instances is performed.",
         arity: at_least(6),
-        flags: Flags::WRITE.and(Flags::UNITLESS),
+        flags: Flags::WRITE.and(Flags::NOT_IN_UNIT),
         keys: &[
             KeySpec {
                 begin: BeginSearch::InsteadOf(KEYS),
@@ -125,7 +125,11 @@ impl<'a> MigrateOptions<'a> {
     }
 }
 
-fn migrate(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn migrate(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let options = MigrateOptions::parse(args)?;
     let timeout = integer(args, 5)?;
     let database = integer(args, 4)?;
@@ -158,5 +162,5 @@ fn migrate(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Resu
         resp: session.resp,
     };
     let result = server.migrations.begin(server, Box::new(order))?;
-    Ok(Next::Wait(Suspension::Offload(result)))
+    Ok(ControlOutcome::Wait(Suspension::Offload(result)))
 }

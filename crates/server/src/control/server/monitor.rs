@@ -6,7 +6,7 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use engine::clients::registry::client_flags;
 use keyspace::Refusal;
 
-use crate::control::context::{ControlCommand, Next};
+use crate::control::context::{ControlCommand, ControlOutcome};
 
 const IN_TRANSACTION: Refusal =
     Refusal::error("ERR MONITOR isn't allowed for DENY BLOCKING client");
@@ -37,6 +37,6 @@ pub(super) const MONITOR: ControlCommand = Command {
             server.pushes.monitors.add(&server.mailboxes, client);
             reply.ok();
         }
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };

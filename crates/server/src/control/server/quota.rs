@@ -7,7 +7,7 @@ use engine::limits::quotas::{Account, RATES};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::help::{self, container};
 
 /// What the subcommands share.
@@ -47,7 +47,11 @@ pub(crate) const USERS: ControlCommand = Command {
     run: users,
 };
 
-fn users(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn users(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let (accounts, now_us) = (context.server.gates.quotas.all_users(), now_us(context));
     reply.array(accounts.len());
     for (name, account) in accounts {
@@ -56,7 +60,7 @@ fn users(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
         reply.bulk(&name);
         reply_account(reply, &account, now_us);
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const DATABASES: ControlCommand = Command {
@@ -75,7 +79,7 @@ fn databases(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (server, now_us) = (context.server, now_us(context));
     let mut accounts = server.gates.quotas.all_databases();
     accounts.retain(|(database, _)| *database < server.keyspace.database_count());
@@ -87,7 +91,7 @@ fn databases(
         reply.integer_field("memory", server.keyspace.database_memory(database) as u64);
         reply.integer_field("memory-max", account.memory_max());
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const RESET: ControlCommand = Command {
@@ -102,7 +106,7 @@ const RESET: ControlCommand = Command {
     run: |context, _, reply| {
         context.server.gates.quotas.reset();
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -112,9 +116,13 @@ const HELP: ControlCommand = Command {
     run: say_help,
 };
 
-fn say_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn say_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     help::help(reply, "QUOTA", LINES);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const LINES: &[&str] = &[

@@ -15,7 +15,7 @@ use engine::limits::loading::LOADING;
 use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 const IN_PROGRESS: Refusal = Refusal::error("ERR Background save already in progress");
 const REWRITING: Refusal = Refusal::error(
@@ -58,9 +58,13 @@ pub(super) const SAVE: ControlCommand = Command {
     run: save,
 };
 
-fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn save(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
-    Ok(Next::offload_with_locks(move |_, _, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |_, _, reply| {
         let (sender, progress) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Awaited, Some(sender));
         begun.map_err(refusal_of)?;
@@ -96,7 +100,7 @@ fn save_in_background(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let schedules = match args.len() {
         1 => false,
@@ -115,9 +119,9 @@ fn save_in_background(
         // The locks of a transaction are in the way of a cut.
         server.saves.schedule();
         reply.simple("Background saving scheduled");
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
-    Ok(Next::offload_with_locks(move |_, _, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |_, _, reply| {
         let (sender, progress) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Background, Some(sender));
         begun.map_err(refusal_of)?;
@@ -131,7 +135,7 @@ fn save_in_background(
 }
 
 /// BGSAVE CANCEL, as Valkey has it.
-fn cancel(context: &mut Context<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn cancel(context: &mut Context<'_>, reply: &mut Reply<'_>) -> Result<ControlOutcome, Refusal> {
     let saves = &context.server.saves;
     let is_running = saves.cancel();
     if is_running {
@@ -141,7 +145,7 @@ fn cancel(context: &mut Context<'_>, reply: &mut Reply<'_>) -> Result<Next, Refu
     } else {
         return Err(NONE_TO_CANCEL);
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const LASTSAVE: ControlCommand = Command {
@@ -164,6 +168,6 @@ pub(super) const LASTSAVE: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         reply.integer(context.server.saves.status(context.server).last_save);
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };

@@ -13,7 +13,7 @@ use engine::session::patience::busy_since_us;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::server::Server;
 
 pub(super) const SHUTDOWN: ControlCommand = Command {
@@ -80,22 +80,22 @@ fn shut_down(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let Some(how) = modifiers(args)? else {
         if !server.shutdown.call_off(server) {
             return Err(NONE_IN_PROGRESS);
         }
         reply.ok();
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     };
     // An end that succeeds is answered by the end of the connection.
     if how.nosave {
-        return Ok(Next::offload(move |_, _, _| {
+        return Ok(ControlOutcome::offload(move |_, _, _| {
             server.shutdown.execute(server, how).map_err(|_| FAILED)
         }));
     }
-    Ok(Next::offload_with_locks(move |_, _, _| {
+    Ok(ControlOutcome::offload_with_locks(move |_, _, _| {
         outlast_scripts(server)?;
         server.shutdown.execute(server, how).map_err(|_| FAILED)
     }))

@@ -10,7 +10,7 @@ use keyspace::Refusal;
 use proto::Reply;
 
 use super::config::ON_ALL_NODES;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::help::{self, container, misused};
 
 /// What the subcommands share.
@@ -97,7 +97,7 @@ const SLOWLOG_RESET: ControlCommand = Command {
 const SLOWLOG_HELP: ControlCommand = {
     let help = help::subcommand(Group::Server, "6.2.0", |_, _, reply| {
         help::help(reply, "SLOWLOG", SLOWLOG_LINES);
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     });
     let summary = "Show helpful text about the different subcommands.";
     Command { spec: Spec { summary, ..help.spec }, ..help }
@@ -186,7 +186,7 @@ const COMMANDLOG_RESET: ControlCommand = Command {
 const COMMANDLOG_HELP: ControlCommand = {
     let help = help::subcommand(Group::Server, "8.1.0", |_, _, reply| {
         help::help(reply, "COMMANDLOG", COMMANDLOG_LINES);
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     });
     let summary = "Shows helpful text about the different subcommands.";
     Command { spec: Spec { summary, origin: "valkey", ..help.spec }, ..help }
@@ -229,7 +229,12 @@ fn count(word: &[u8]) -> Result<usize, Refusal> {
     }
 }
 
-fn show(context: &Context<'_>, what: CommandLogType, count: usize, reply: &mut Reply<'_>) -> Next {
+fn show(
+    context: &Context<'_>,
+    what: CommandLogType,
+    count: usize,
+    reply: &mut Reply<'_>,
+) -> ControlOutcome {
     let entries = context.server.observed.command_log.newest(what, count);
     reply.array(entries.len());
     for LogEntry { id, time, cost, arguments, peer, client_name } in entries {
@@ -242,17 +247,17 @@ fn show(context: &Context<'_>, what: CommandLogType, count: usize, reply: &mut R
         reply.bulk(peer.as_bytes());
         reply.bulk(&client_name);
     }
-    Next::Done
+    ControlOutcome::Done
 }
 
-fn len(context: &Context<'_>, what: CommandLogType, reply: &mut Reply<'_>) -> Next {
+fn len(context: &Context<'_>, what: CommandLogType, reply: &mut Reply<'_>) -> ControlOutcome {
     let count = context.server.observed.command_log.len(what);
     reply.integer(i64::try_from(count).unwrap_or(i64::MAX));
-    Next::Done
+    ControlOutcome::Done
 }
 
-fn reset(context: &Context<'_>, what: CommandLogType, reply: &mut Reply<'_>) -> Next {
+fn reset(context: &Context<'_>, what: CommandLogType, reply: &mut Reply<'_>) -> ControlOutcome {
     context.server.observed.command_log.clear(what);
     reply.ok();
-    Next::Done
+    ControlOutcome::Done
 }

@@ -5,7 +5,7 @@
 use commands::declare::{Command, Flags, Group, Role, Spec, exactly};
 use engine::transaction::control_plane::write_time;
 
-use crate::control::context::{ControlCommand, Next};
+use crate::control::context::{ControlCommand, ControlOutcome};
 
 pub(super) const TIME: ControlCommand = Command {
     spec: Spec {
@@ -33,6 +33,6 @@ pub(super) const TIME: ControlCommand = Command {
             None => context.server.keyspace.clock().now_us(),
         };
         write_time(now, reply);
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };

@@ -14,7 +14,7 @@ use engine::session::{AckRequirement, AckWait, Blocked, ExecutedCommand, Suspens
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 /// What both share.
 const BASE: Spec = Spec {
@@ -54,7 +54,11 @@ pub(super) const WAITAOF: ControlCommand = Command {
     run: wait_aof,
 };
 
-fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn wait(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     if context.server.gates.replica_role.is_replica() {
         return Err(WAIT_ON_REPLICA);
     }
@@ -68,7 +72,7 @@ fn wait_aof(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let local = integer(args, 1)?;
     if !(0..=1).contains(&local) {
         return Err(NOT_A_COUNT_OF_FILES);
@@ -93,18 +97,18 @@ fn await_copies(
     reply: &mut Reply<'_>,
     timeout: Option<i64>,
     awaited: AckRequirement,
-) -> Next {
+) -> ControlOutcome {
     let server = context.server;
     let lsn = context.session().map_or(0, |session| session.last_write());
     let needs_file = matches!(awaited, AckRequirement::Synced { here: true, .. });
     let is_over = is_on_replicas(server, lsn, awaited) && (!needs_file || is_in_file(server, lsn));
     if is_over || context.unit.is_some() {
         reply_copies(server, lsn, awaited, reply);
-        return Next::Done;
+        return ControlOutcome::Done;
     }
     let ran = ExecutedCommand::begun(context.entry, args);
     let blocked = Blocked::on_copies(ran, timeout, AckWait::new(lsn, awaited));
-    Next::Wait(Suspension::Blocked(Box::new(blocked)))
+    ControlOutcome::Wait(Suspension::Blocked(Box::new(blocked)))
 }
 
 /// Until when to wait, on the monotonic clock in microseconds; for ever if `None`.

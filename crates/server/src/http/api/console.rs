@@ -81,7 +81,7 @@ fn check(caller: &Caller, words: &Words) -> Result<(), Failure> {
 pub(super) fn permission(entry: &CommandEntry) -> Permission {
     let flags = entry.spec.flags;
     let reads_streams = entry.spec.group == Group::Stream;
-    if flags.has(Flags::BLOCKING) && !reads_streams || flags.has(Flags::UNITLESS) {
+    if flags.has(Flags::BLOCKING) && !reads_streams || flags.has(Flags::NOT_IN_UNIT) {
         return Permission::Never("A command that waits is nothing for the console.");
     }
     if flags.has(Flags::SESSION) || entry.answers_with_messages() {

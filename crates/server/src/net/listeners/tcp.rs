@@ -80,12 +80,12 @@ impl TcpListeners {
             match order {
                 None => return,
                 Some(ListenerOrder::Reserve { ports, binds, answer }) => {
-                    let reserved = self.reserve(server, ports, &binds).await;
+                    let reserved = self.reserve_sockets(server, ports, &binds).await;
                     let reserved = reserved.map_err(|why| log_warning!(server.log, "{why}"));
                     let _ = answer.send(reserved);
                 }
-                Some(ListenerOrder::Finish { keeps, answer }) => {
-                    self.finish(server, keeps).await;
+                Some(ListenerOrder::Settle { keeps, answer }) => {
+                    self.settle_reserved(server, keeps).await;
                     let _ = answer.send(());
                 }
             }
@@ -93,20 +93,20 @@ impl TcpListeners {
     }
 
     /// Binds what is wanted and not there yet.
-    async fn reserve(
+    async fn reserve_sockets(
         &mut self,
         server: &'static Network,
         configured: Ports,
         binds: &[BindAddress],
     ) -> Result<(), String> {
         // A caller that reserved before did not live to finish it.
-        self.finish(server, false).await;
-        let plain = match (configured.plain, self.configured.plain) {
+        self.settle_reserved(server, false).await;
+        let tcp_port = match (configured.tcp_port, self.configured.tcp_port) {
             (0, 0) => self.plain_port(),
             (0, _) => None,
             (port, _) => Some(port),
         };
-        let mut wanted = wanted_by_redis(binds, plain, configured.encrypted)?;
+        let mut wanted = wanted_by_redis(binds, tcp_port, configured.tls_port)?;
         let is_wanted = |there: &(SocketAddr, ListenerKind)| {
             wanted.iter().any(|it| (it.address, it.kind) == *there)
         };
@@ -142,7 +142,7 @@ impl TcpListeners {
     }
 
     /// Listens on what was reserved and no longer on what is leaving, or on what there was.
-    async fn finish(&mut self, server: &'static Network, keeps: bool) {
+    async fn settle_reserved(&mut self, server: &'static Network, keeps: bool) {
         let Some(ReservedSockets { configured, bound, leaving, closed }) = self.reserved.take()
         else {
             return;

@@ -15,7 +15,7 @@ use crate::session::fieldsets::Fieldsets;
 use crate::session::multi::Queued;
 use crate::session::{ClientView, Session};
 use crate::table::command_table::CommandEntry;
-use crate::transaction::control_plane::{CallingSession, ControlRequest, Next};
+use crate::transaction::control_plane::{CallingSession, ControlOutcome, ControlRequest};
 use crate::transaction::unit::{RunsOn, Unit, failpoint};
 
 impl Exec {
@@ -45,11 +45,13 @@ impl Exec {
                 let asker = Some(CallingSession { lane, session });
                 let request = ControlRequest { entry, asker, unit: Some(&mut *unit) };
                 let next = match self.task.take() {
-                    Some(work) => Ok(Next::Offload(work)),
+                    Some(work) => Ok(ControlOutcome::Offload(work)),
                     None => server.control(request, args, &mut reply),
                 };
                 let next = match next {
-                    Ok(Next::Offload(work)) if unit.refuses_long_work() && makes_final(entry) => {
+                    Ok(ControlOutcome::Offload(work))
+                        if unit.refuses_long_work() && makes_final(entry) =>
+                    {
                         self.task = Some(work);
                         // The command may change the rights of its own user.
                         self.subject = session.acl_subject_from_now(server);
@@ -91,7 +93,7 @@ impl Exec {
         let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
         let request = ControlRequest { entry, asker: None, unit: Some(&mut *unit) };
         let next = match self.task.take() {
-            Some(work) => Ok(Next::Offload(work)),
+            Some(work) => Ok(ControlOutcome::Offload(work)),
             None => server.control(request, args, &mut reply),
         };
         let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));

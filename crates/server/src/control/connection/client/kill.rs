@@ -22,7 +22,7 @@ use proto::{Args, Output, Reply};
 
 use super::filter::{ClientFilter, Purpose, Viewer};
 use super::specs::OF_OTHERS;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::help::misused;
 
 /// How long a client that kills others waits for their workers, which may be busy with something
@@ -63,7 +63,11 @@ pub(super) const KILL: ControlCommand = Command {
     run: kill,
 };
 
-fn kill(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn kill(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     if args.len() == 3 {
         return kill_by_address(context, args, reply);
     }
@@ -79,7 +83,7 @@ fn kill_by_address(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     let is_wanted = |client: &Client| {
         !client.is_asked(Signal::Kill) && address(server, client.peer).as_bytes() == &args[2]
@@ -98,12 +102,12 @@ fn end(
     args: Args<'_>,
     clients: &[Arc<Client>],
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let own_id = context.session()?.client.id;
-    let (mut ids, mut next) = (Vec::new(), Next::Done);
+    let (mut ids, mut next) = (Vec::new(), ControlOutcome::Done);
     for client in clients {
         if client.id == own_id {
-            next = Next::Close;
+            next = ControlOutcome::Close;
             continue;
         }
         failpoint::point();
@@ -115,11 +119,11 @@ fn end(
         }
         ids.push(client.id);
     }
-    if ids.is_empty() || matches!(next, Next::Close) || context.unit.is_some() {
+    if ids.is_empty() || matches!(next, ControlOutcome::Close) || context.unit.is_some() {
         answer(args, clients.len(), reply);
         return Ok(next);
     }
-    Ok(Next::Wait(await_disconnects(context, args, ids)?))
+    Ok(ControlOutcome::Wait(await_disconnects(context, args, ids)?))
 }
 
 /// The oldest form names one client and is told OK, the others how many there were.
@@ -168,7 +172,7 @@ fn unblock(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     if args.len() > 4 {
         return Err(misused("CLIENT", &args[1]));
     }
@@ -186,13 +190,13 @@ fn unblock(
     let (server, wakes) = (context.server, &context.lane()?.wakes);
     let Some(client) = blocked else {
         reply.integer(0);
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     };
     if let Some(has_ended) = session::end_wait(server, &client, with_error, wakes) {
         reply.integer(i64::from(has_ended));
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         let has_ended = session::await_end_of_wait(server, &client, with_error);
         reply.integer(i64::from(has_ended));
         Ok(())

@@ -15,7 +15,7 @@ use proto::{Args, Reply};
 
 use super::filter::{ClientFilter, Purpose, Viewer};
 use super::specs::{OF_ITSELF, OF_OTHERS};
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 const LIST_SYNTAX: &str = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id \
     [client-id ...]] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES | NO>] \
@@ -40,12 +40,16 @@ pub(super) const INFO: ControlCommand = Command {
     run: info,
 };
 
-fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn info(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let mut lines = Vec::new();
     let lister = Lister::new(Viewer::of(context)?, args);
     lister.write(&mut lines, &context.session()?.client);
     reply.verbatim(b"txt", &lines);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const LIST: ControlCommand = Command {
@@ -79,16 +83,20 @@ pub(super) const LIST: ControlCommand = Command {
     run: list,
 };
 
-fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn list(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     /// More lines than these take longer than one client may have a worker for.
     const LINES_OF_A_WORKER: usize = 128;
     let viewer = Viewer::of(context)?;
     if context.server.clients.count() > LINES_OF_A_WORKER {
         let work = move |_, args: Args<'_>, reply: &mut Reply<'_>| list_all(viewer, args, reply);
-        return Ok(Next::offload(work));
+        return Ok(ControlOutcome::offload(work));
     }
     list_all(viewer, args, reply)?;
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn list_all(viewer: Viewer, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {

@@ -14,7 +14,7 @@ use commands::declare::{Command, Group, Role, Spec, at_least};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::help::{self, container};
 
 const HELP: ControlCommand = {
@@ -58,9 +58,13 @@ pub(super) const CLIENT: ControlCommand = Command {
     run: container,
 };
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     help::help(reply, "CLIENT", HELP_LINES);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HELP_LINES: &[&str] = &[

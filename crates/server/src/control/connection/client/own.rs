@@ -13,7 +13,7 @@ use proto::{Args, Reply};
 
 use super::super::names::{checked, checked_client_name};
 use super::specs::{OF_ITSELF, OF_OTHERS};
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 
 pub(super) const ID: ControlCommand = Command {
     spec: Spec {
@@ -29,9 +29,13 @@ pub(super) const ID: ControlCommand = Command {
     run: id,
 };
 
-fn id(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn id(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     reply.integer(context.session()?.client.id as i64);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const GETNAME: ControlCommand = Command {
@@ -48,12 +52,16 @@ pub(super) const GETNAME: ControlCommand = Command {
     run: getname,
 };
 
-fn getname(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn getname(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     match &*context.session()?.client.names().name {
         [] => reply.null(),
         name => reply.bulk(name),
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const SETNAME: ControlCommand = Command {
@@ -76,10 +84,10 @@ fn setname(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     context.session()?.client.names().name = checked_client_name(&args[2])?.into();
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const SETINFO: ControlCommand = Command {
@@ -102,7 +110,7 @@ fn setinfo(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let option = shown(&args[2], usize::MAX);
     if is(&args[2], "LIB-NAME") {
         context.session()?.client.names().library = checked(&args[3], option)?.into();
@@ -112,7 +120,7 @@ fn setinfo(
         return Err(showing("ERR Unrecognized option '", option, "'"));
     }
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const NO_EVICT: ControlCommand = Command {
@@ -133,11 +141,11 @@ fn no_evict(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let on = on_or_off(&args[2])?;
     context.session()?.client.set_flag(client_flags::NO_EVICT, on);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const NO_TOUCH: ControlCommand = Command {
@@ -159,12 +167,12 @@ fn no_touch(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let on = on_or_off(&args[2])?;
     context.session()?.no_touch = on;
     context.session()?.client.set_flag(client_flags::NO_TOUCH, on);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const REPLY: ControlCommand = Command {
@@ -186,7 +194,7 @@ fn set_reply_mode(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (server, is_alone) = (context.server, context.unit.is_none());
     let session = context.session()?;
     if is(&args[2], "ON") && is_alone {
@@ -204,7 +212,7 @@ fn set_reply_mode(
     } else {
         mode.skip_next();
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const CAPA: ControlCommand = Command {
@@ -226,12 +234,16 @@ pub(super) const CAPA: ControlCommand = Command {
 };
 
 /// Capabilities that we do not know are ignored: a client may be newer than the server.
-fn capa(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn capa(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     if args.skip(2).iter().any(|capability| is(capability, "redirect")) {
         context.session()?.client.set_flag(client_flags::REDIRECT, true);
     }
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const IMPORT_SOURCE: ControlCommand = Command {
@@ -253,7 +265,7 @@ fn import_source(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let is_off = is(&args[2], "OFF");
     if !is_off && !context.server.config.get(IMPORT_MODE) {
         return Err(Refusal::error("ERR Server is not in import mode"));
@@ -261,7 +273,7 @@ fn import_source(
     let on = on_or_off(&args[2])?;
     context.session()?.client.set_flag(client_flags::IMPORT_SOURCE, on);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const MAINT_NOTIFICATIONS: ControlCommand = Command {
@@ -284,12 +296,12 @@ fn maint_notifications(
     _: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     if on_or_off(&args[2])? {
         return Err(Refusal::error("ERR Maintenance notifications are not supported"));
     }
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 fn on_or_off(word: &[u8]) -> Result<bool, Refusal> {

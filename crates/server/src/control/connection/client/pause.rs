@@ -13,7 +13,7 @@ use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
 use super::specs::OF_OTHERS;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::help::misused;
 use crate::server::Server;
 
@@ -38,7 +38,7 @@ fn pause(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let all_commands = match args.get(3) {
         None => true,
         Some(_) if args.len() > 4 => return Err(misused("CLIENT", &args[1])),
@@ -60,9 +60,9 @@ fn pause(
         unit.tx.require_world()?;
         server.gates.pause.begin(all_commands).confirm(clock.now_ms(), until);
         reply.ok();
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
-    Ok(Next::offload_with_locks(move |_, _, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |_, _, reply| {
         // Not before: what waits for its end could have all threads.
         let ticket = server.gates.pause.begin(all_commands);
         let clock = server.keyspace.clock();
@@ -95,8 +95,12 @@ pub(super) const UNPAUSE: ControlCommand = Command {
     run: unpause,
 };
 
-fn unpause(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn unpause(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     context.server.gates.pause.end();
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

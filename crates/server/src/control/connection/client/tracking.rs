@@ -14,7 +14,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::specs::OF_ITSELF;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::server::Server;
 
 const NO_TARGET: Refusal = Refusal::error("ERR The client ID you want redirect to does not exist");
@@ -63,7 +63,7 @@ fn tracking(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (server, session) = (context.server, context.session()?);
     let asked = RequestedOptions::parse(server, args)?;
     match &args[2] {
@@ -87,7 +87,7 @@ fn tracking(
         _ => return Err(SYNTAX),
     }
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// The options of a request.
@@ -227,7 +227,7 @@ fn caching(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let session = context.session()?;
     let mode = session.tracked().ok_or(CACHING_WITHOUT_CHOICE)?.tracker.options.mode;
     match &args[2] {
@@ -237,7 +237,7 @@ fn caching(
         _ => return Err(SYNTAX),
     }
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const GETREDIR: ControlCommand = Command {
@@ -259,9 +259,9 @@ fn getredir(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     reply.integer(context.session()?.client.live.redirect.load(Ordering::Relaxed));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) const TRACKINGINFO: ControlCommand = Command {
@@ -283,7 +283,7 @@ fn trackinginfo(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let session = context.session()?;
     let options = session.tracked().map(|tracked| &tracked.tracker.options);
     let is_mode = |mode| options.is_some_and(|options| options.mode == mode);
@@ -309,5 +309,5 @@ fn trackinginfo(
     let prefixes = options.map(|options| &*options.prefixes).unwrap_or_default();
     reply.array(prefixes.len());
     prefixes.iter().for_each(|prefix| reply.bulk(prefix));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

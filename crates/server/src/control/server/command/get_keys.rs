@@ -10,18 +10,18 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::info::write_access;
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 /// COMMAND GETKEYS.
 pub(super) fn get_keys(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (request, keys) = keys(context, args)?;
     reply.array(keys.len());
     keys.iter().for_each(|&(index, _)| reply.bulk(&request[index]));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// COMMAND GETKEYSANDFLAGS.
@@ -29,7 +29,7 @@ pub(super) fn get_keys_and_flags(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (request, keys) = keys(context, args)?;
     reply.array(keys.len());
     for (index, access) in keys {
@@ -37,7 +37,7 @@ pub(super) fn get_keys_and_flags(
         reply.bulk(&request[index]);
         write_access(access.of_found(), reply);
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// The request that follows the subcommand, and where its keys stand.

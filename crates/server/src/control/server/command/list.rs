@@ -10,14 +10,14 @@ use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 /// COMMAND LIST.
 pub(super) fn list(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let filter = match args.len() {
         2 => CommandFilter::None,
         5 if is(&args[2], "FILTERBY") => CommandFilter::of(&args[3], &args[4])?,
@@ -32,7 +32,7 @@ pub(super) fn list(
         }
     }
     reply.finish_array(array, count);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 enum CommandFilter<'a> {

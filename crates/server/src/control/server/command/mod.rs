@@ -13,7 +13,7 @@ use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next, by_size};
+use crate::control::context::{Context, ControlCommand, ControlOutcome, by_size};
 use crate::control::help;
 
 /// What all of the family share.
@@ -50,7 +50,7 @@ const COUNT: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         reply.integer(i64::try_from(context.server.table.entries().len()).unwrap_or(i64::MAX));
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     },
 };
 
@@ -100,7 +100,7 @@ const GETKEYSANDFLAGS: ControlCommand = Command {
 const HELP: ControlCommand = {
     let help = help::subcommand(Group::Server, "5.0.0", |_, _, reply| {
         help::help(reply, "COMMAND", HELP_LINES);
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     });
     Command { spec: Spec { categories: BASE.categories, ..help.spec }, ..help }
 };
@@ -161,14 +161,18 @@ fn info_of_all(
     context: &mut Context<'_>,
     _args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let entries = context.server.table.entries();
     reply.array(entries.len());
     entries.iter().for_each(|entry| info::write(entry, reply));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
-fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn info(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     if args.len() == 2 {
         return info_of_all(context, args, reply);
     }
@@ -183,7 +187,11 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     }))
 }
 
-fn docs(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn docs(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     Ok(by_size(context.server, args, reply, |server, args, reply| {
         let table = &server.table;
         let found: Vec<&CommandEntry> = match args.len() {

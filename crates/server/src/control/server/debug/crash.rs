@@ -6,7 +6,7 @@ use engine::runtime::log::log_warning;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 const LINE: &str = "------------------------------------------------";
 
@@ -15,7 +15,7 @@ pub(super) fn segfault(
     _: &mut Context<'_>,
     _: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     crash::fault()
 }
 
@@ -24,7 +24,7 @@ pub(super) fn panic(
     context: &mut Context<'_>,
     _: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let log = &context.server.log;
     for line in [LINE, "!!! Software Failure. Press left mouse button to continue"] {
         log_warning!(log, "{line}");
@@ -38,7 +38,7 @@ pub(super) fn assert(
     context: &mut Context<'_>,
     _: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let log = &context.server.log;
     log_warning!(log, "=== ASSERTION FAILED ===");
     log_warning!(log, "==> {}:{} '1 == 2' is not true", file!(), line!());

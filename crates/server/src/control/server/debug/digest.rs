@@ -16,7 +16,7 @@ use persist::rdb::value::ValueRef;
 use proto::{Args, Reply};
 use sha2::{Digest, Sha256};
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 /// As long as Redis' signatures.
 type Signature = [u8; 20];
@@ -28,7 +28,7 @@ pub(super) fn of_everything(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     super::inspect_data(context, args, reply, |tx, _, reply| {
         let (keyspace, home) = (tx.keyspace(), tx.database());
         let mut sum = Signature::default();
@@ -61,7 +61,7 @@ pub(super) fn of_values(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     super::inspect_data(context, args, reply, |tx, args, reply| {
         let keys = args.skip(2);
         reply.array(keys.len());

@@ -18,7 +18,7 @@ use engine::runtime::failpoint::{
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 const CAUSES: &[(&str, FailpointCause)] = &[
     ("WIDEN", FailpointCause::Widen),
@@ -46,7 +46,7 @@ pub(super) fn failpoint(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let order = match args.get(2) {
         None => None,
         Some(word) if is(word, "APART") || is(word, "SHORT") => {
@@ -58,27 +58,27 @@ pub(super) fn failpoint(
                 (false, is_off) => arm_short(!is_off),
             };
             reply.integer(i64::from(was_on));
-            return Ok(Next::Done);
+            return Ok(ControlOutcome::Done);
         }
         Some(word) if is(word, "SERVICES") => {
             if let Some(word) = args.get(3) {
                 hold_services(is(word, "HELD"));
             }
             reply.integer(i64::try_from(services_held()).expect("there are fewer threads"));
-            return Ok(Next::Done);
+            return Ok(ControlOutcome::Done);
         }
         Some(word) if is(word, "STALL") => {
             // As a bug would, which keeps a worker from its clients.
             let millis = u64::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
             std::thread::sleep(Duration::from_millis(millis));
             reply.integer(0);
-            return Ok(Next::Done);
+            return Ok(ControlOutcome::Done);
         }
         Some(word) if is(word, "GATED") => {
             let millis = u64::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
             rest_behind_gates(millis);
             reply.integer(0);
-            return Ok(Next::Done);
+            return Ok(ControlOutcome::Done);
         }
         Some(word) if is(word, "CLAIM") => {
             let named = |it: &&(&str, ClaimPlace)| args.get(3).is_some_and(|word| is(word, it.0));
@@ -86,18 +86,18 @@ pub(super) fn failpoint(
             let millis = u64::try_from(integer(args, 4)?).map_err(|_| SYNTAX)?;
             hold_claim(place, Duration::from_millis(millis));
             reply.integer(0);
-            return Ok(Next::Done);
+            return Ok(ControlOutcome::Done);
         }
         Some(word) if is(word, "DEEP") => {
             reply.integer(deep(1));
-            return Ok(Next::Done);
+            return Ok(ControlOutcome::Done);
         }
         Some(word) if is(word, "LANES") => {
             // As where the system gives no more threads.
             let most = usize::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
             context.server.keyspace.limit_heavy_transactions(most);
             reply.integer(0);
-            return Ok(Next::Done);
+            return Ok(ControlOutcome::Done);
         }
         Some(word) => {
             let cause = CAUSES.iter().find(|(name, _)| is(word, name)).ok_or(SYNTAX)?;
@@ -106,7 +106,7 @@ pub(super) fn failpoint(
         }
     };
     reply.integer(i64::from(arm(order)));
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Uses up the stack.

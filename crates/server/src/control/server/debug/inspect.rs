@@ -10,7 +10,7 @@ use proto::{Args, Reply};
 use structs::listpack::Listpack;
 use structs::object::Stored;
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 /// Bytes of a DUMP payload that are not the value: its type, the version and the checksum.
 const PAYLOAD_FRAME: usize = 11;
@@ -19,7 +19,7 @@ pub(super) fn object(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     inspect_stored(context, args, reply, |tx, entry, reply| {
         let length = persist::dump::dump(entry, true).len() - PAYLOAD_FRAME;
         let line = format!(
@@ -38,7 +38,7 @@ pub(super) fn sdslen(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     inspect_stored(context, args, reply, |_, entry, reply| {
         let length = match entry.text() {
             Some(Text::Inline(bytes)) => bytes.len(),
@@ -62,7 +62,7 @@ pub(super) fn listpack(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let log = &context.server.log;
     inspect_entry(context, args, reply, |_, entry, reply| {
         if !entry.encoding_name().starts_with("listpack") {
@@ -86,7 +86,7 @@ pub(super) fn table_of_key(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     inspect_entry(context, args, reply, |_, _, _| {
         Err(Refusal::error(
             "ERR The value stored at the specified key is not represented using an hash table",
@@ -101,7 +101,7 @@ fn inspect_stored(
     args: Args<'_>,
     reply: &mut Reply<'_>,
     show: impl FnOnce(&Tx, EntryRef<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     super::inspect_data(context, args, reply, |tx, args, reply| {
         tx.visit_keys([&args[2]])?;
         tx.with_expired(|tx| show(tx, tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?, reply))
@@ -114,7 +114,7 @@ fn inspect_entry(
     args: Args<'_>,
     reply: &mut Reply<'_>,
     show: impl FnOnce(&Tx, EntryRef<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     super::inspect_data(context, args, reply, |tx, args, reply| {
         tx.visit_keys([&args[2]])?;
         show(tx, tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?, reply)
@@ -125,7 +125,7 @@ pub(super) fn table_of_database(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let keyspace = context.server.keyspace;
     let number = base::number::parse_i64(&args[2]).ok_or(NOT_AN_INTEGER)?;
     let database = usize::try_from(number).ok().filter(|&it| it < keyspace.database_count());

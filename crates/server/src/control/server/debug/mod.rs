@@ -22,7 +22,7 @@ use engine::runtime::background::visiting;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
+use crate::control::context::{Context, ControlCommand, ControlHandler, ControlOutcome};
 use crate::control::help::{help, misused};
 
 pub(super) const DEBUG: ControlCommand = Command {
@@ -134,7 +134,7 @@ fn debug(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let fits = |word: &&DebugSubcommand| {
         let (fewest, most) = word.arguments;
         is(&args[1], word.name) && (fewest..=most).contains(&args.len())
@@ -152,21 +152,25 @@ fn inspect_data(
     args: Args<'_>,
     reply: &mut Reply<'_>,
     work: impl FnOnce(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     if let Some(unit) = &mut context.unit {
         unit.tx.require_world()?;
         work(&mut unit.tx, args, reply)?;
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     let (keyspace, database) = (context.server.keyspace, context.session()?.database);
-    Ok(Next::offload_with_locks(move |lane, args, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |lane, args, reply| {
         visiting(keyspace, lane, database, |tx| work(tx, args, reply))
     }))
 }
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     help(reply, "DEBUG", HELP_LINES);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const HELP_LINES: &[&str] = &[

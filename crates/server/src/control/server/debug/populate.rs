@@ -11,7 +11,7 @@ use engine::runtime::background::BackgroundAccess;
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");
 
@@ -26,7 +26,7 @@ pub(super) fn populate(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let count = positive(&args[2])?;
     let size = args.get(4).map(positive).transpose()?;
     let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
@@ -43,10 +43,10 @@ pub(super) fn populate(
             Ok(())
         })?;
         reply.ok();
-        return Ok(Next::Done);
+        return Ok(ControlOutcome::Done);
     }
     let database = context.session()?.database;
-    Ok(Next::offload_with_locks(move |lane, args, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |lane, args, reply| {
         let mut access = BackgroundAccess::for_client(server.keyspace)?;
         wish.each(args, |key, value| {
             let partition = server.keyspace.locate(key).partition();

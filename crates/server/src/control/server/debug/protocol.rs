@@ -5,7 +5,7 @@
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 
 /// Redis' own example of a double, which looks like pi and is not.
 const DOUBLE: f64 = 3141.0 / 1000.0;
@@ -15,7 +15,7 @@ pub(super) fn protocol(
     _: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     match args[2].to_ascii_lowercase().as_slice() {
         b"string" => reply.bulk(b"Hello World"),
         b"integer" => reply.integer(12345),
@@ -65,5 +65,5 @@ pub(super) fn protocol(
             ));
         }
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

@@ -21,7 +21,7 @@ use keyspace::{Acquisition, Refusal, Tx, TxOptions};
 use persist::storage::OpenMode;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 use crate::control::server::save::refusal_without_cut;
 use crate::server::Server;
 
@@ -39,7 +39,7 @@ pub(super) fn reload(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let mut how = Reloading { saves: true, empties: true, on_duplicate: OnDuplicate::Refused };
     for word in args.iter().skip(2) {
         match word {
@@ -56,7 +56,7 @@ pub(super) fn load_log(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let next = with_world(context, reply, load_log_in)?;
     if let Some(unit) = &mut context.unit {
         unit.forget_changes();
@@ -70,11 +70,11 @@ fn with_world(
     context: &mut Context<'_>,
     reply: &mut Reply<'_>,
     work: impl FnOnce(&'static Server, Acquisition, usize) -> Loaded + Send + 'static,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
     refuse_at_start(server)?;
     let Some(unit) = &mut context.unit else {
-        return Ok(Next::offload_with_locks(move |lane, _, reply| {
+        return Ok(ControlOutcome::offload_with_locks(move |lane, _, reply| {
             let (world, loaded) = work(server, Acquisition::of_world(server.keyspace), lane);
             drop(world);
             loaded?;
@@ -86,7 +86,7 @@ fn with_world(
     let lane = unit.tx.options().lane;
     unit.tx.lend_world(|world| work(server, world, lane))?;
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// What the server starts with is a part until it is loaded: a part must neither be saved nor be

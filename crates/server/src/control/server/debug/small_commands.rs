@@ -19,7 +19,7 @@ use engine::session::timer::after;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, Next};
+use crate::control::context::{Context, ControlOutcome};
 use crate::control::delayed_command::run_later;
 use crate::control::users;
 use crate::server::Server;
@@ -29,9 +29,9 @@ pub(super) fn nothing(
     _: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Keeps the client waiting, and nobody else: in Redis all clients wait. The time counts as the
@@ -40,11 +40,11 @@ pub(super) fn sleep(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let time = seconds(&args[2]);
     if context.unit.is_some() {
         // What holds locks keeps them, as a command that takes so long would.
-        return Ok(Next::offload(move |_, _, reply| {
+        return Ok(ControlOutcome::offload(move |_, _, reply| {
             std::thread::sleep(time);
             reply.ok();
             Ok(())
@@ -57,7 +57,7 @@ pub(super) fn sleep(
     });
     Ok(run_later(context, args, (time, time_left), |_, _, reply| {
         reply.ok();
-        Ok(Next::Done)
+        Ok(ControlOutcome::Done)
     }))
 }
 
@@ -66,11 +66,11 @@ pub(super) fn jump_clock(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let millis = base::number::parse_i64(&args[2]).ok_or(NOT_AN_INTEGER)?;
     context.server.keyspace.clock().advance(millis);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Stops the world as a world operation of that length would.
@@ -78,9 +78,9 @@ pub(super) fn stop_world(
     context: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (keyspace, time) = (context.server.keyspace, seconds(&args[2]));
-    Ok(Next::offload_with_locks(move |_, _, reply| {
+    Ok(ControlOutcome::offload_with_locks(move |_, _, reply| {
         patience::stop_world(keyspace, time)?;
         reply.ok();
         Ok(())
@@ -98,7 +98,7 @@ pub(super) fn error(
     _: &mut Context<'_>,
     args: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     // Line ends at the end of other errors are cut off; here they are spaces too.
     let shown = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
     Err(Refusal::owned(args[2].iter().map(shown).collect::<Vec<u8>>()))
@@ -109,23 +109,23 @@ pub(super) fn log(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     // A line of the log stays one line.
     let text = args[2].escape_ascii();
     log_warning!(context.server.log, "DEBUG LOG: {text}");
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) fn set_active_expire(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let on = base::number::parse_i64(&args[2]).is_some_and(|number| number != 0);
     context.server.memory.set_active_expiry(on);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Lets scripts call what they may not otherwise, DEBUG above all, or no longer.
@@ -133,25 +133,25 @@ pub(super) fn let_scripts_call(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let on = base::number::parse_i64(&args[2]).is_some_and(|number| number != 0);
     context.server.scripts.may_call_denied.store(on, Ordering::Relaxed);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) fn change_replication_id(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     log_notice!(
         context.server.log,
         "Changing replication IDs after receiving DEBUG change-repl-id"
     );
     context.server.links.change_id(context.server);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// CONFIG REWRITE with all options, also those at their default.
@@ -159,9 +159,9 @@ pub(super) fn rewrite_all(
     context: &mut Context<'_>,
     _: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
-    Ok(Next::offload(move |_, _, reply| {
+    Ok(ControlOutcome::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         let failed = |error| {
             let error = format!("{error}");
@@ -181,12 +181,12 @@ pub(super) fn client_eviction(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     if context.server.config.get(MAXMEMORY_CLIENTS) == 0 {
         return Err(Refusal::error("ERR maxmemory-clients is disabled."));
     }
     reply.bulk(b"No eviction pools: clients are compared when one must go.\n");
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Patterns and texts that the fuzzer below tries.
@@ -197,9 +197,9 @@ pub(super) fn test_patterns(
     _: &mut Context<'_>,
     _: Args<'_>,
     _: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     const LETTERS: &[u8] = b"ab*?[]^-\\";
-    Ok(Next::offload(|_, _, reply| {
+    Ok(ControlOutcome::offload(|_, _, reply| {
         let mut random = Random::from_entropy();
         let mut text = |longest: u64| -> Vec<u8> {
             let length = random.below(longest);
@@ -219,7 +219,7 @@ pub(super) fn struct_sizes(
     _: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let sizes = format!(
         "bits:{} client:{} session:{} entryref:{} bucket:64 ",
         usize::BITS,
@@ -228,14 +228,14 @@ pub(super) fn struct_sizes(
         size_of::<keyspace::EntryRef<'_>>(),
     );
     reply.bulk(sizes.as_bytes());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) fn packed_threshold(
     _: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     const FOUR_GB: u64 = 4 << 30;
     if parse_bytes(&args[2]).is_none_or(|size| size > FOUR_GB) {
         return Err(Refusal::error(
@@ -243,14 +243,14 @@ pub(super) fn packed_threshold(
         ));
     }
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 pub(super) fn reply_buffer(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let known = ["PEAK-RESET-TIME", "RESIZING"];
     if known.iter().any(|word| args[2].eq_ignore_ascii_case(word.as_bytes())) {
         return nothing(context, args, reply);

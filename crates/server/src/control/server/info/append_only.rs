@@ -4,7 +4,7 @@
 
 use durability::aof::{AofState, RewriteStatus};
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 /// What tells of processes that are not forked here.

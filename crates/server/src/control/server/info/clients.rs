@@ -10,7 +10,7 @@ use config::settings::MAXCLIENTS;
 use engine::clients::registry::{Client, client_flags};
 use engine::session;
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut InfoText) {

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::cluster::{MoveDirection, MoveState, ProxyStats, StepState};
 use crate::server::Server;
 

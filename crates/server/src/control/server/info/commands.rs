@@ -11,7 +11,7 @@ use engine::observe::stats::{CallStats, bucket_limit};
 use engine::shared::Shared;
 use engine::table::command_table::CommandEntry;
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 pub(super) fn write_calls(server: &Server, report: &mut InfoText) {

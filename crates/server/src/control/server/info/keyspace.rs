@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 
 use keyspace::Kind;
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut InfoText) {

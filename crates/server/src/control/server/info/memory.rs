@@ -5,7 +5,7 @@
 use engine::limits::log_buffers;
 use engine::runtime::system_memory::{human, of_machine};
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::control::server::memory::stats::{MemoryStats, ratio};
 use crate::server::Server;
 

@@ -8,6 +8,7 @@ mod append_only;
 mod clients;
 mod cluster;
 mod commands;
+mod info_text;
 mod keyspace;
 mod mean_ttl;
 mod memory;
@@ -16,7 +17,6 @@ mod persistence;
 mod process;
 mod quotas;
 mod replication;
-mod report;
 mod server;
 mod stats;
 mod threads;
@@ -27,10 +27,10 @@ use ::commands::declare::{Command, Flags, Group, Spec, at_least};
 use ::keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::server::Server;
 
-use report::InfoText;
+use info_text::InfoText;
 
 pub(crate) use commands::{baselines, called};
 
@@ -89,10 +89,14 @@ const SECTIONS: &[Section] = &[
     Section { title: "Keysizes", default: true, write: keyspace::write_sizes },
 ];
 
-fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn info(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let text = text(context, args.skip(1), |_| true);
     reply.verbatim(b"txt", text.as_bytes());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// The sections that are asked for, of those that this process has.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut InfoText) {

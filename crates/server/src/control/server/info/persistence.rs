@@ -5,7 +5,7 @@
 use durability::save::SaveStatus;
 
 use super::append_only;
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut InfoText) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::CpuTime;
 use engine::runtime::main_thread;
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 pub(super) fn write_cpu(_: &Server, report: &mut InfoText) {

@@ -4,7 +4,7 @@
 
 use engine::limits::quotas::{Account, Usage};
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut InfoText) {

@@ -5,7 +5,7 @@
 use config::settings::{REPLICA_ANNOUNCED, REPLICA_PRIORITY, REPLICA_READ_ONLY};
 use replication::replica::LinkState;
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::links::LinkStatus;
 use crate::server::Server;
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use config::settings::HZ;
 use engine::runtime::version::{self, APUS_VERSION};
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 /// Bits of the clock that ages keys.

@@ -11,7 +11,7 @@ use engine::observe::rates::Rates;
 use engine::observe::tracking::TrackingStats;
 use engine::runtime::counters::Totals;
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::cluster::MoveDirection;
 use crate::server::Server;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::keyspace::{HOLD_LIMITS_US, StallSnapshot};
 
-use super::report::InfoText;
+use super::info_text::InfoText;
 use crate::server::Server;
 
 /// Redis' own lines: our workers are what it calls I/O threads.

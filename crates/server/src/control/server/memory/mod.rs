@@ -13,7 +13,7 @@ use proto::{Args, Reply};
 pub(crate) use stats::MemoryStats;
 use stats::ratio;
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, ControlOutcome};
 use crate::control::help::{self, container};
 use engine::limits::log_buffers;
 use engine::reclaim::purge;
@@ -53,9 +53,13 @@ const DOCTOR: ControlCommand = Command {
     run: doctor,
 };
 
-fn doctor(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn doctor(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     reply.verbatim(b"txt", doctor::report(&MemoryStats::of(context.server)).as_bytes());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const MALLOC_STATS: ControlCommand = Command {
@@ -74,7 +78,7 @@ fn malloc_stats(
     context: &mut Context<'_>,
     _: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
+) -> Result<ControlOutcome, Refusal> {
     let (stats, arena) = (MemoryStats::of(context.server), arena::statistics());
     let text = format!(
         "Entries: {} bytes used of {} bytes in slabs\nTables and partitions: {} bytes\n\
@@ -85,7 +89,7 @@ fn malloc_stats(
         stats.resident,
     );
     reply.verbatim(b"txt", text.as_bytes());
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const PURGE: ControlCommand = Command {
@@ -102,11 +106,15 @@ const PURGE: ControlCommand = Command {
 
 /// The arena has given back its empty pages already; those that are nearly empty are emptied in the
 /// background. What is mimalloc's the threads give back in their next pause.
-fn purge(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn purge(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     context.server.memory.defrag.ask();
     purge::ask_all(context.server);
     reply.ok();
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 const STATS: ControlCommand = Command {
@@ -129,7 +137,11 @@ enum Field {
     Tables(usize, usize),
 }
 
-fn stats(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn stats(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let fields = fields(context);
     reply.map(fields.len());
     for (name, field) in fields {
@@ -146,7 +158,7 @@ fn stats(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
             }
         }
     }
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// The fields in Redis' order. Those of parts that are not there are zero.
@@ -205,7 +217,11 @@ fn signed(number: usize) -> i64 {
 
 const HELP: ControlCommand = help::subcommand(Group::Server, "4.0.0", print_help);
 
-fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn print_help(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<ControlOutcome, Refusal> {
     let lines = [
         "DOCTOR",
         "    Return memory problems reports.",
@@ -220,5 +236,5 @@ fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
         "    sampled up to <count> times (default: 5, 0 means sample all).",
     ];
     help::help(reply, "MEMORY", &lines);
-    Ok(Next::Done)
+    Ok(ControlOutcome::Done)
 }

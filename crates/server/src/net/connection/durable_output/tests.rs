@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use durability::testing::{HERE, await_end, end, new_disk, start_log};
 use engine::clients::registry::Peer;
-use engine::journal::{DurabilityLevel, JournalReader, ReaderId, Sleeper};
+use engine::journal::{DurabilityLevel, JournalReader, ReaderId, ReaderWaker};
 use engine::session::MemcachedState;
 use engine::session::Session;
 use keyspace::Lsn;
@@ -31,7 +31,7 @@ fn attach(
     reader: impl JournalReader + 'static,
     level: DurabilityLevel,
 ) -> ReaderId {
-    let id = server.journal.name_reader();
+    let id = server.journal.new_reader_id();
     server.journal.attach(id, Box::new(reader), level);
     id
 }
@@ -41,12 +41,12 @@ fn attach(
 struct Patient(Arc<Mutex<[u64; 2]>>);
 
 impl JournalReader for Patient {
-    fn record(&mut self, _: Lsn, _: &[u8], may_wait: bool) -> bool {
+    fn record(&mut self, _: Lsn, _: &[u8], may_defer: bool) -> bool {
         self.0.lock().unwrap()[0] += 1;
-        may_wait
+        may_defer
     }
 
-    fn flush(&mut self) -> Option<Sleeper> {
+    fn flush(&mut self) -> Option<ReaderWaker> {
         let mut counts = self.0.lock().unwrap();
         counts[1] = counts[0];
         None
