@@ -362,8 +362,9 @@ fn a_primary_that_is_killed_is_told_of_until_it_is_replaced() {
     });
 }
 
-/// What is under way is its client's memory, and goes with the client, whatever its node does.
-fn requests_under_way_count(requests: fn(&str, &str) -> Vec<Vec<String>>) {
+/// What is under way is its client's memory, and goes with the client, whatever its node does: of
+/// ten clients so many have to go.
+fn requests_under_way_count(gone: i64, requests: fn(&str, &str) -> Vec<Vec<String>>) {
     let further = [
         ["--maxmemory-clients", "64mb"],
         ["--cluster-proxy-timeout", "60000"],
@@ -385,7 +386,7 @@ fn requests_under_way_count(requests: fn(&str, &str) -> Vec<Vec<String>>) {
             client
         })
         .collect();
-    eventually("some clients go", || observer.figure("evicted_clients") >= 8);
+    eventually("some clients go", || observer.figure("evicted_clients") >= gone);
     eventually("their memory goes with them", || {
         observer.figure("used_memory") - before < 96 << 20
     });
@@ -402,17 +403,19 @@ fn words(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_request_under_way_is_its_clients_memory() {
-    requests_under_way_count(|key, value| vec![words(&["SET", key, value])]);
+    requests_under_way_count(8, |key, value| vec![words(&["SET", key, value])]);
 }
 
 #[test]
 fn a_script_under_way_is_its_clients_memory() {
-    requests_under_way_count(|key, value| vec![words(&["EVAL", "return 1", "1", key, value])]);
+    let script = |key: &str, value: &str| words(&["EVAL", "return 1", "1", key, value]);
+    requests_under_way_count(8, |key, value| vec![script(key, value)]);
 }
 
 #[test]
 fn a_transaction_under_way_is_its_clients_memory() {
-    requests_under_way_count(|key, value| {
+    // Until MULTI is answered what was queued is here once.
+    requests_under_way_count(6, |key, value| {
         vec![words(&["MULTI"]), words(&["SET", key, value]), words(&["EXEC"])]
     });
 }
