@@ -332,7 +332,7 @@ fn what_a_replica_cannot_hold_ends_its_sync_with_a_line() {
     assert_eq!(client.call(&["ARSET", "array", "0", "v"]), Value::Integer(1));
     let replica = replica(Oracle::Redis70, &primary, &[]);
     eventually("the log says why", || {
-        primary.log().contains("data that need RDB version 9000 were to be written as 10")
+        primary.log().contains("needs RDB version 9000, and 10 is to be written")
     });
     assert_eq!(replica.client().info("master_link_status"), "down");
     client.call(&["DEL", "array"]);
@@ -459,7 +459,7 @@ fn what_an_old_replica_does_not_know_is_told_in_its_words_or_not_sent() {
     );
     let port = primary.port().to_string();
     replica.client().call(&["REPLICAOF", "127.0.0.1", &port]);
-    primary.wait_for_log("data that need RDB version 12 were to be written as 10");
+    primary.wait_for_log("a key of type hash needs RDB version 12, and 10 is to be written");
     assert!(!replica.has_ended());
     client.call(&["DEL", "h"]);
     await_replica(&primary, &replica);

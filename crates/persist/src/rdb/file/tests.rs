@@ -250,7 +250,10 @@ fn the_version_is_the_lowest_that_will_do() {
     assert_eq!((&bytes[..9], end.version), (&b"REDIS0012"[..], 12));
     assert_eq!(read(&bytes).unwrap().entries.len(), 4);
     let error = written(Options { version: 11, ..options() }, fill).unwrap_err();
-    assert_eq!(error.to_string(), "data that need RDB version 12 were to be written as 11");
+    assert_eq!(
+        error.to_string(),
+        "a key of type hash needs RDB version 12, and 11 is to be written"
+    );
     // Valkey has another form for such a hash.
     let (bytes, end) = written(Options { version: 80, ..options() }, fill).unwrap();
     assert_eq!((&bytes[..9], end.version), (&b"VALKEY080"[..], 80));

@@ -47,6 +47,7 @@ pub struct ChunkWriter {
     out: Writer,
     database: Option<usize>,
     version: u16,
+    kind: &'static str,
 }
 
 /// A part of a file: items.
@@ -58,6 +59,8 @@ pub struct Chunk {
     pub sum: u64,
     /// The version that a reader must know.
     pub version: u16,
+    /// The type of a key that needs that; empty where none does.
+    pub kind: &'static str,
     /// Whether the chunk ends within a value, which the next one goes on with: nothing may come
     /// between.
     pub is_followed: bool,
@@ -66,7 +69,7 @@ pub struct Chunk {
 impl Chunk {
     fn new(bytes: Vec<u8>, options: &Options) -> Self {
         let sum = if options.sums_chunks() { crc64(0, &bytes) } else { 0 };
-        Self { bytes, sum, version: OLDEST, is_followed: false }
+        Self { bytes, sum, version: OLDEST, kind: "", is_followed: false }
     }
 }
 
@@ -90,7 +93,7 @@ impl ChunkWriter {
     #[must_use]
     pub fn new(options: Options) -> Self {
         let out = Writer::new(options.compresses);
-        Self { options, out, database: None, version: OLDEST }
+        Self { options, out, database: None, version: OLDEST, kind: "" }
     }
 
     /// An empty chunk; one that a large value fills is passed on before the value is written
@@ -100,7 +103,7 @@ impl ChunkWriter {
         let how = options.clone();
         let outlet = move |bytes| pass(Chunk { is_followed: true, ..Chunk::new(bytes, &how) });
         let out = Writer::with_outlet(options.compresses, Box::new(outlet));
-        Self { options, out, database: None, version: OLDEST }
+        Self { options, out, database: None, version: OLDEST, kind: "" }
     }
 
     /// Turns to a database, by the number that clients select.
@@ -165,7 +168,10 @@ impl ChunkWriter {
             true => value.value_type_for_valkey(),
             false => value.value_type_within(self.options.newest_value()),
         };
-        self.version = self.version.max(redis_version(value_type.version()));
+        let needed = redis_version(value_type.version());
+        if needed > self.version {
+            (self.version, self.kind) = (needed, entry.kind().name());
+        }
         out.push(value_type.byte());
         write_bytes(out, entry.key());
         match is_for_valkey {
@@ -218,7 +224,8 @@ impl ChunkWriter {
         let bytes = self.out.take();
         self.database = None;
         let version = std::mem::replace(&mut self.version, OLDEST);
-        Chunk { version, ..Chunk::new(bytes, &self.options) }
+        let kind = std::mem::take(&mut self.kind);
+        Chunk { version, kind, ..Chunk::new(bytes, &self.options) }
     }
 }
 
@@ -304,9 +311,10 @@ impl<S: ByteSink + ?Sized> FileWriter<S> {
             0 => self.version = self.version.max(chunk.version),
             // What is older is written in the words of then.
             asked if chunk.version > self.options.newest_value().max(OLDEST) => {
-                let needed = chunk.version;
-                let text =
-                    format!("data that need RDB version {needed} were to be written as {asked}");
+                let Chunk { version: needed, kind, .. } = chunk;
+                let text = format!(
+                    "a key of type {kind} needs RDB version {needed}, and {asked} is to be written"
+                );
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
             _ => {}
