@@ -126,7 +126,7 @@ impl Cluster {
         self.own_mut().shard = ShardId(NodeId::random(&mut self.random));
     }
 
-    fn fail_over(&mut self, forcing: FailoverMode) -> Result<(), AdminError> {
+    pub(super) fn fail_over(&mut self, forcing: FailoverMode) -> Result<(), AdminError> {
         if self.is_primary() {
             return Err(AdminError::NotReplica);
         }
@@ -136,7 +136,8 @@ impl Cluster {
         if forcing == FailoverMode::Agreed && (primary.has_failed() || !is_reached) {
             return Err(AdminError::PrimaryDown);
         }
-        if forcing == FailoverMode::Force && self.has_foreign_data {
+        let is_forced = matches!(forcing, FailoverMode::Force | FailoverMode::Inherited);
+        if is_forced && self.has_foreign_data {
             return Err(AdminError::NothingOfPrimary);
         }
         self.begin_manual(forcing);

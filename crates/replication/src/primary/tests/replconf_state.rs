@@ -3,12 +3,12 @@
 use proptest::prelude::{any, prop};
 use proptest::proptest;
 
-use crate::primary::replconf_state::NameableConnections;
+use crate::primary::replconf_state::Nameable;
 use crate::primary::{Ack, Capabilities, RdbReader, ReplconfReply, ReplconfState, Requirements};
 
 fn replconf(announced: &mut ReplconfState, words: &[&str]) -> ReplconfReply {
     let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    announced.replconf(&args, &NameableConnections::default())
+    announced.replconf(&args, &Nameable::default())
 }
 
 #[test]
@@ -110,6 +110,6 @@ proptest! {
     #[test]
     fn hostile_words_do_no_harm(words in prop::collection::vec(any::<Vec<u8>>(), 0..9)) {
         let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        ReplconfState::default().replconf(&args, &NameableConnections::default());
+        ReplconfState::default().replconf(&args, &Nameable::default());
     }
 }
