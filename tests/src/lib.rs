@@ -11,6 +11,7 @@ pub mod changes;
 pub mod client;
 pub mod clients;
 pub mod cluster;
+pub mod collector;
 pub mod contents;
 pub mod differential;
 pub mod environment;

@@ -316,6 +316,8 @@ impl Drop for Server {
 /// A real server to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oracle {
+    /// Redis 6.2, a peer of replication alone.
+    Redis62,
     /// Redis 7.0, from Debian.
     Redis70,
     /// Redis 8.2.
@@ -325,7 +327,7 @@ pub enum Oracle {
 }
 
 impl Oracle {
-    /// All of them.
+    /// All that replies are compared with.
     pub const ALL: [Self; 3] = [Self::Redis70, Self::Redis82, Self::Valkey91];
 
     /// Starts Redis 7.0.
@@ -368,6 +370,7 @@ impl Oracle {
     /// Its binary.
     pub fn program(self) -> PathBuf {
         environment::recorded(match self {
+            Self::Redis62 => "redis62",
             Self::Redis70 => "redis70",
             Self::Redis82 => "redis82",
             Self::Valkey91 => "valkey91",

@@ -2,10 +2,12 @@
 //! the threshold is over, all others go on, and time goes on for the script.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use tests::render::render;
-use tests::server::eventually;
+use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Oracle, Server};
 
 const BUSY: &str = "(error) BUSY Redis is busy running a long command.";
@@ -33,6 +35,50 @@ fn hold(server: &Server) -> (Client, Client) {
     holder.send(&["EVAL", "while true do end", "1", HELD]);
     eventually("the key is held", || ask(&mut other, &format!("GET {HELD}")) == BUSY);
     (holder, other)
+}
+
+/// Looks at keys that a clock begins, or a monitoring job, wait for a held key no longer than the
+/// threshold, one at a time: as many as there are threads would keep all others from theirs.
+#[test]
+fn looks_at_keys_keep_no_thread_from_the_operator() {
+    let port = free_port().to_string();
+    let clocks = ["--key-prefixes-interval", "1", "--big-keys", "yes", "--memcached-port", &port];
+    let server = start(&[&["--save", ""], &clocks[..]].concat());
+    let mut memcached = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
+    let mut client = server.client();
+    let elements = "element ".repeat(1000);
+    for _ in 0..20 {
+        ask(&mut client, &format!("RPUSH {HELD} {}", elements.trim()));
+    }
+    let mut holder = server.client();
+    holder.send(&["EVAL", "while true do redis.call('LLEN', KEYS[1]) end", "1", HELD]);
+    eventually("the key is held", || ask(&mut client, &format!("LLEN {HELD}")) == BUSY);
+    // The clock comes by more often than there are threads.
+    for _ in 0..10 {
+        memcached.write_all(b"flush_all 1\r\n").unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let jobs = ["BIG", "PREFIXES"].repeat(8);
+    let mut jobs: Vec<Client> = jobs
+        .iter()
+        .map(|what| {
+            let mut job = server.client();
+            job.send(&["KEYSTATS", what]);
+            job
+        })
+        .collect();
+    for request in [&["BGSAVE"][..], &["CLIENT", "PAUSE", "1", "WRITE"], &["SAVE"]] {
+        assert_eq!(reply_of(&mut client, request), BUSY, "{request:?}");
+    }
+    assert_eq!(reply_of(&mut client, &["CONFIG", "SET", "hz", "20"]), "OK");
+    for job in &mut jobs {
+        match job.arrival(PATIENCE) {
+            Ok(Arrival::Reply(reply)) => assert_eq!(render(&reply), BUSY),
+            other => panic!("no reply: {other:?}"),
+        }
+    }
+    kill(holder, &mut client);
+    eventually("what was due is done", || ask(&mut client, "DBSIZE") == "(integer) 0");
 }
 
 #[track_caller]
@@ -82,6 +128,7 @@ fn a_client_that_meets_a_held_key_is_told_busy() {
         &["MEMORY", "USAGE", HELD],
         &["WATCH", HELD],
         &["DUMP", HELD],
+        &["KEYSTATS", "PREFIXES"],
         &["COPY", HELD, "copy"],
         &["PFCOUNT", HELD],
         &["BLPOP", HELD, "0"],

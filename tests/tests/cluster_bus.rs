@@ -1,7 +1,7 @@
 //! The bus of a cluster, and who may come to it.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -54,4 +54,87 @@ fn h113_an_open_bus_is_told_of_in_the_log() {
     assert!(told(&open));
     assert!(!told(&["--bind", "127.0.0.1"]));
     assert!(!told(&[&open[..], &["--cluster-bus-allow", "127.0.0.1"]].concat()));
+}
+
+/// The head of every packet but the light ones, which a body follows.
+const HEAD: usize = 2256;
+
+/// A packet of a sender that nobody knows, whose head says this of its kind and of its parts.
+fn packet(kind: u16, count: u16, extensions: u16, body: &[u8]) -> Vec<u8> {
+    let mut bytes = b"RCmb".to_vec();
+    bytes.extend(u32::try_from(HEAD + body.len()).unwrap().to_be_bytes());
+    for number in [1, 6379, kind, count] {
+        bytes.extend(u16::to_be_bytes(number));
+    }
+    // The greatest epochs that there are.
+    bytes.extend([0xff; 16]);
+    bytes.extend([0; 8]);
+    bytes.extend([b'a'; 40]);
+    // All slots.
+    bytes.extend([0xff; 2048]);
+    bytes.extend([0; 40 + 46]);
+    bytes.extend(extensions.to_be_bytes());
+    bytes.extend([0; 30]);
+    for number in [6379, 16379, 1] {
+        bytes.extend(u16::to_be_bytes(number));
+    }
+    bytes.extend([0, u8::from(extensions > 0) << 2, 0, 0]);
+    assert_eq!(bytes.len(), HEAD);
+    bytes.extend(body);
+    bytes
+}
+
+/// H110, H111, H112, H113, H114: none of these packets of a stranger harms a node, or changes what
+/// the node knows of its cluster.
+#[test]
+fn h110_packets_of_strangers_change_nothing() {
+    let [node, other] = [(); 2].map(|()| APUS.node(&[]));
+    eventually("the nodes know each other", || {
+        meet(&other, &node);
+        [&node, &other].iter().all(|node| state(node, "cluster_known_nodes") == "2")
+    });
+    let before = ["cluster_current_epoch", "cluster_slots_assigned"].map(|it| state(&node, it));
+    let entry = [&[b'b'; 40][..], &[0; 64]].concat();
+    let long = [0x40, 0, 0, 8, 0, 0, 0, 0];
+    let with_total = |total: u32| {
+        let mut bytes = packet(4, 0, 0, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+        bytes[4..8].copy_from_slice(&total.to_be_bytes());
+        bytes
+    };
+    let module = [&[0; 8][..], &100_u32.to_be_bytes(), &[255], b"data"].concat();
+    let fail = [&[b'a'; 40][..]].concat();
+    let update = [&[0xff; 8][..], &[b'a'; 40], &[0xff; 2048]].concat();
+    let whole = packet(0, 1, 0, &entry);
+    let mut hostile = vec![
+        packet(0, 0, 1, &long),
+        packet(0, 0, 65_535, &[0; 8]),
+        packet(0, 65_535, 0, &entry),
+        with_total(u32::MAX),
+        with_total(u32::MAX - 7),
+        packet(4, 0, 0, &[0xff; 8]),
+        packet(9, 0, 0, &module),
+        packet(77, 0, 0, &[]),
+        packet(3, 0, 0, &fail),
+        packet(7, 0, 0, &update),
+        packet(5, 0, 0, &[]),
+        packet(6, 0, 0, &[]),
+        packet(0, 0, 0, &[]),
+        packet(1, 1, 0, &entry),
+        b"GET / HTTP/1.1\r\nHost: bus\r\n\r\n".to_vec(),
+    ];
+    hostile.extend((0..whole.len()).step_by(97).map(|length| whole[..length].to_vec()));
+    let port = configured(&node, "cluster-port").parse::<u16>().unwrap();
+    for bytes in &hostile {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        // The node may have closed the connection amid it.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    assert_eq!(state(&node, "cluster_known_nodes"), "2");
+    let behind = ["cluster_current_epoch", "cluster_slots_assigned"].map(|it| state(&node, it));
+    assert_eq!(behind, before);
+    let nodes = ask(&node, "CLUSTER NODES");
+    assert!(!nodes.contains("fail") && !nodes.contains("aaaa"), "{nodes}");
 }

@@ -2,14 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::collections::BTreeMap;
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use proto::value::Value;
 use rustix::process::Signal;
-use tests::client::encode;
-use tests::cluster::{Program, ask, ask_by, follow, id};
+use tests::client::{encode, field};
+use tests::cluster::{Program, ask, ask_by, create, follow, id};
 use tests::render::render;
 use tests::server::eventually;
 use tests::shards::Shards;
@@ -149,6 +152,22 @@ impl Drop for Stop<'_> {
     }
 }
 
+/// The words that raise the counter whose key follows: a script's, by its text or its digest, or a
+/// plain command.
+fn raise_by(client: &mut Client, writer: usize) -> Vec<String> {
+    let script = "return redis.call('INCR', KEYS[1])";
+    let words = match writer % 3 {
+        0 => vec!["INCR"],
+        1 => vec!["EVAL", script, "1"],
+        _ => {
+            let digest = client.call(&["SCRIPT", "LOAD", script]);
+            let digest = String::from_utf8(digest.as_bytes().unwrap().to_vec()).unwrap();
+            return vec!["EVALSHA".to_owned(), digest, "1".to_owned()];
+        }
+    };
+    words.into_iter().map(str::to_owned).collect()
+}
+
 /// Raises counters through one node while something is done to the cluster. Each reply is the next
 /// number, unless an error in between says that it may not be. All counters at the end.
 fn with_counters(
@@ -161,11 +180,12 @@ fn with_counters(
     let count = |writer: usize| {
         let mut client = node.client();
         let keys: Vec<String> = (0..3).map(|at| format!("{{{tag}}}{writer}:{at}")).collect();
+        let raise = raise_by(&mut client, writer);
         let mut seen = [0_i64; 3];
         let mut doubts = [0_i64; 3];
         while !stop.load(Ordering::Relaxed) {
-            let requests: Vec<Vec<&str>> =
-                (0..12).map(|number| vec!["INCR", keys[number % 3].as_str()]).collect();
+            let request = |number: usize| [&raise[..], &[keys[number % 3].clone()]].concat();
+            let requests: Vec<Vec<String>> = (0..12).map(request).collect();
             for (number, reply) in client.pipeline(&requests).into_iter().enumerate() {
                 let at = number % 3;
                 match reply {
@@ -186,7 +206,7 @@ fn with_counters(
         keys.into_iter().zip(seen).collect::<Vec<_>>()
     };
     thread::scope(|scope| {
-        let writers: Vec<_> = (0..4).map(|writer| scope.spawn(move || count(writer))).collect();
+        let writers: Vec<_> = (0..6).map(|writer| scope.spawn(move || count(writer))).collect();
         {
             let _stop = Stop(&stop);
             thread::sleep(Duration::from_millis(200));
@@ -340,4 +360,125 @@ fn a_primary_that_is_killed_is_told_of_until_it_is_replaced() {
     eventually("it is served again", || {
         client.call(&["GET", "{foo}x"]) == Value::Bulk(b"here".to_vec())
     });
+}
+
+/// What is under way is its client's memory, and goes with the client, whatever its node does.
+fn requests_under_way_count(requests: fn(&str, &str) -> Vec<Vec<String>>) {
+    let further = [
+        ["--maxmemory-clients", "64mb"],
+        ["--cluster-proxy-timeout", "60000"],
+        ["--cluster-node-timeout", "60000"],
+    ];
+    let nodes = start([APUS, APUS, APUS], &further.concat());
+    let (k, value) = (key(1, "k"), "v".repeat(16 << 20));
+    let mut observer = nodes[0].client();
+    assert_eq!(ask_by(&mut observer, "CLIENT NO-EVICT on"), "OK");
+    assert_eq!(ask_by(&mut observer, &format!("SET {k} 1")), "OK");
+    let before = observer.figure("used_memory");
+    nodes[1].signal(Signal::STOP);
+    let bytes: Vec<u8> = requests(&k, &value).iter().flat_map(|it| encode(it)).collect();
+    let clients: Vec<Client> = (0..10)
+        .map(|_| {
+            let mut client = nodes[0].client();
+            // A client that goes meanwhile has not sent all.
+            let _ = client.try_send_raw(&bytes);
+            client
+        })
+        .collect();
+    eventually("some clients go", || observer.figure("evicted_clients") >= 8);
+    eventually("their memory goes with them", || {
+        observer.figure("used_memory") - before < 96 << 20
+    });
+    drop(clients);
+    nodes[1].signal(Signal::CONT);
+    eventually("the node serves again", || {
+        matches!(observer.call(&["STRLEN", &k]), Value::Integer(_))
+    });
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+#[test]
+fn a_request_under_way_is_its_clients_memory() {
+    requests_under_way_count(|key, value| vec![words(&["SET", key, value])]);
+}
+
+#[test]
+fn a_script_under_way_is_its_clients_memory() {
+    requests_under_way_count(|key, value| vec![words(&["EVAL", "return 1", "1", key, value])]);
+}
+
+#[test]
+fn a_transaction_under_way_is_its_clients_memory() {
+    requests_under_way_count(|key, value| {
+        vec![words(&["MULTI"]), words(&["SET", key, value]), words(&["EXEC"])]
+    });
+}
+
+/// Passes connections on to a port, and can have the other end forget one without a word.
+struct Relay {
+    /// Both ends of each, that of the client first.
+    pairs: Arc<Mutex<Vec<(TcpStream, TcpStream)>>>,
+}
+
+impl Relay {
+    fn start(listener: TcpListener, port: u16) -> Self {
+        let pairs = Arc::new(Mutex::new(Vec::new()));
+        let all = Arc::clone(&pairs);
+        thread::spawn(move || {
+            for from in listener.incoming() {
+                let Ok(from) = from else { return };
+                let Ok(to) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                let copies = || (from.try_clone().unwrap(), to.try_clone().unwrap());
+                let ((mut a, mut b), (mut c, mut d)) = (copies(), copies());
+                thread::spawn(move || io::copy(&mut a, &mut b));
+                // What the other end closes stays open here.
+                thread::spawn(move || io::copy(&mut d, &mut c));
+                all.lock().unwrap().push((from, to));
+            }
+        });
+        Self { pairs }
+    }
+
+    /// The other end of the connection that it knows by this port is closed.
+    fn forget(&self, port: u16) {
+        let pairs = self.pairs.lock().unwrap();
+        let is_it = |pair: &&(TcpStream, TcpStream)| pair.1.local_addr().unwrap().port() == port;
+        pairs.iter().find(is_it).unwrap().1.shutdown(Shutdown::Write).unwrap();
+    }
+}
+
+/// A node that has forgotten a link keeps nobody waiting, asked to end the wait or not.
+#[test]
+fn a_wait_at_a_node_that_has_forgotten_it_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let announced = listener.local_addr().unwrap().port().to_string();
+    let first = APUS.node(&["--cluster-proxy", "yes", "--cluster-proxy-timeout", "1500"]);
+    let nodes = [first, APUS.node(&["--cluster-announce-port", &announced]), APUS.node(&[])];
+    let relay = Relay::start(listener, nodes[1].port());
+    create(&nodes.each_ref(), 0);
+    let list = key(1, "list");
+    for is_asked in [false, true] {
+        let mut waiter = nodes[0].client();
+        let number = waiter.id();
+        waiter.send(&["BLPOP", &list, "0"]);
+        let mut port = None;
+        eventually("it waits there", || {
+            let clients = ask(&nodes[1], "CLIENT LIST");
+            let lines = clients.split("\\n").chain(clients.lines());
+            let mut waiting = lines.filter(|line| line.contains(" cmd=blpop"));
+            port = waiting.find_map(|line| field(line, "addr").rsplit(':').next()?.parse().ok());
+            port.is_some()
+        });
+        relay.forget(port.unwrap());
+        eventually("it is forgotten", || !ask(&nodes[1], "CLIENT LIST").contains(" cmd=blpop"));
+        if is_asked {
+            let unblock = ["CLIENT", "UNBLOCK", &number];
+            assert_eq!(nodes[0].client().call(&unblock), Value::Integer(1));
+        }
+        let said = error(&waiter.receive());
+        assert!(said.starts_with(UNKNOWN), "{said}");
+    }
 }

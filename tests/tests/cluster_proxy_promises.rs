@@ -19,6 +19,7 @@ use crate::cluster_proxy::{key, start};
 use crate::cluster_slot_moves::SLOT;
 
 const APUS: Program = Program::Apus;
+const REDIS70: Program = Program::Stock(Oracle::Redis70);
 const REDIS82: Program = Program::Stock(Oracle::Redis82);
 const VALKEY91: Program = Program::Stock(Oracle::Valkey91);
 
@@ -104,6 +105,77 @@ fn a_script_that_names_another_node_runs_once() {
 #[test]
 fn a_script_that_names_another_node_runs_once_at_redis() {
     a_script_runs_once(REDIS82);
+}
+
+#[test]
+fn a_script_that_names_another_node_runs_once_at_redis70() {
+    a_script_runs_once(REDIS70);
+}
+
+#[test]
+fn a_script_that_names_another_node_runs_once_at_valkey() {
+    a_script_runs_once(VALKEY91);
+}
+
+/// A script's client sends no MULTI and no EXEC, and hears of neither.
+fn a_script_is_answered_as_if_alone(owner: Program) {
+    let nodes = start([APUS, owner, owner], &[]);
+    let k = key(1, "k");
+    let mut clients = [nodes[0].client(), nodes[0].client3()];
+    let mut say = |script: &str| {
+        clients.each_mut().map(|client| render(&client.call(&["EVAL", script, "1", &k])))
+    };
+    let script = "return {1, {'a', false}, redis.status_reply('OK')}";
+    let array = "1) (integer) 1\n2) 1) \"a\"\n   2) (nil)\n3) OK";
+    assert_eq!(say(script), [array, array]);
+    assert_eq!(say("return {}"), ["(empty array)", "(empty array)"]);
+    assert_eq!(say("return false"), ["(nil)", "(nil)"]);
+    let mut owner = nodes[1].client();
+    let write = "#!lua\nreturn redis.call('SET', KEYS[1], 1)";
+    assert_eq!(ask_by(&mut owner, "CONFIG SET maxmemory 1"), "OK");
+    assert!(say(write).iter().all(|said| said.starts_with("(error) OOM ")));
+    assert_eq!(ask_by(&mut owner, "CONFIG SET maxmemory 0"), "OK");
+    assert_eq!(say(write), ["OK", "OK"]);
+    // While a script runs MULTI is served, and EXEC is not.
+    assert_eq!(ask_by(&mut owner, "CONFIG SET busy-reply-threshold 50"), "OK");
+    let mut endless = nodes[1].client();
+    endless.send(&["EVAL", "while true do end", "1", &k]);
+    eventually("it is busy", || render(&owner.call(&["GET", &k])).starts_with("(error) BUSY"));
+    assert!(say(write).iter().all(|said| said.starts_with("(error) BUSY ")));
+    assert_eq!(ask_by(&mut owner, "SCRIPT KILL"), "OK");
+    assert!(render(&endless.receive()).contains("killed"));
+    eventually("it is free", || say(write) == ["OK", "OK"]);
+    // Without MULTI it is done by itself.
+    assert_eq!(ask_by(&mut owner, "ACL SETUSER link on >p ~* &* +@all -multi"), "OK");
+    for line in ["CONFIG SET masteruser link", "CONFIG SET masterauth p"] {
+        assert_eq!(ask(&nodes[0], line), "OK");
+    }
+    // Links that stand are of the user before.
+    assert!(ask_by(&mut owner, "CLIENT KILL TYPE normal").starts_with("(integer)"));
+    owner.call(&["DEL", &k]);
+    let raise = "return redis.call('INCR', KEYS[1])";
+    assert_eq!(say(raise), ["(integer) 1", "(integer) 2"]);
+    assert_eq!(say(raise), ["(integer) 3", "(integer) 4"]);
+}
+
+#[test]
+fn a_script_hears_of_no_transaction() {
+    a_script_is_answered_as_if_alone(APUS);
+}
+
+#[test]
+fn a_script_hears_of_no_transaction_at_redis70() {
+    a_script_is_answered_as_if_alone(REDIS70);
+}
+
+#[test]
+fn a_script_hears_of_no_transaction_at_redis() {
+    a_script_is_answered_as_if_alone(REDIS82);
+}
+
+#[test]
+fn a_script_hears_of_no_transaction_at_valkey() {
+    a_script_is_answered_as_if_alone(VALKEY91);
 }
 
 /// Where MULTI is refused nothing of the transaction is done.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 
 use proto::value::Value;
 use rustix::process::Signal;
@@ -237,6 +238,21 @@ fn an_alarm_prints_all_stacks_and_the_server_goes_on() {
     // Such an answer was not asked for.
     server.signal(Signal::USR2);
     assert_eq!(server.client().call(&["PING"]), Value::Simple("PONG".into()));
+}
+
+/// The stacks that an alarm prints give way to the report, which has all that others have.
+#[test]
+fn a_crash_amid_the_stacks_of_an_alarm_is_reported_whole() {
+    for delay_ms in [0, 20, 50, 100, 200, 400] {
+        let server = start(&["--worker-threads", "2"]);
+        server.signal(Signal::ALARM);
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        let (end, log) = crash(server, &["DEBUG", "SEGFAULT"]);
+        assert_eq!(end, End::By(Signal::SEGV));
+        holds(&log, &OF_ALL);
+        let is_whole = !log.contains("It does not answer") && !log.contains(" is left out");
+        assert!(is_whole, "{delay_ms} ms behind the alarm:\n{log}");
+    }
 }
 
 #[test]

@@ -149,8 +149,9 @@ fn no_log_has_the_password_of_a_hello() {
 
 #[test]
 fn a_watcher_that_wants_no_replies_is_sent_no_lines() {
-    let [ours, theirs] = [Server::start(&[]), Oracle::redis82()].map(|server| {
-        let [mut watcher, mut client] = [server.client(), server.client()];
+    let ours = Server::start(&["--worker-threads", "1"]);
+    let [ours, theirs] = [ours, Oracle::redis82()].map(|server| {
+        let [mut watcher, mut other, mut client] = [(); 3].map(|()| server.client());
         assert_eq!(text(&watcher.call(&["MONITOR"])), "OK");
         watcher.send(&["CLIENT", "REPLY", "OFF"]);
         // Once the switch is over, the list of clients knows this name.
@@ -158,7 +159,10 @@ fn a_watcher_that_wants_no_replies_is_sent_no_lines() {
         eventually("the watcher is mute", || {
             text(&client.call(&["CLIENT", "LIST"])).contains("name=mute")
         });
+        // A line that another watcher has got has been left for this one, too.
+        assert_eq!(text(&other.call(&["MONITOR"])), "OK");
         client.call(&["ECHO", "unseen"]);
+        assert!(text(&other.receive()).ends_with(r#""ECHO" "unseen""#));
         assert_eq!(text(&watcher.call(&["CLIENT", "REPLY", "ON"])), "OK");
         client.call(&["ECHO", "seen"]);
         let mut seen = vec![text(&watcher.receive())];

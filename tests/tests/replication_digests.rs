@@ -3,26 +3,30 @@
 //! clients are given, with links cut and outrun in between; for Apus and the real servers in both
 //! roles, and for chains.
 //!
-//! `APUS_REPLICATION_EPISODES=100` asks for so many episodes of fresh seeds for each group.
+//! `APUS_REPLICATION_EPISODES=100` asks for so many episodes of fresh seeds for each group, and
+//! `APUS_REPLICATION_COMMANDS=15000` for so many drawn commands in each of the pieces of one.
 
+use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
 
 use base::random::Random;
+use proto::value::Value;
 use tests::differential::{Command, Speaker};
 use tests::generator::{Declared, Generator, Transactions, prologue, shared};
-use tests::render::render;
+use tests::render::{render, text};
 use tests::replication::{NodeKind, await_replica, follow};
 use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};
 
 use crate::append_only::{
-    State, differences, forget_entries_read, forget_idle_consumers, forget_what_is_over, payloads,
-    state,
+    State, differences, forget_counters, forget_entries_read, forget_idle_consumers,
+    forget_what_is_over, payloads, state,
 };
 use crate::replication_primary::state_of;
 
 const APUS: NodeKind = NodeKind::Apus;
+const REDIS62: NodeKind = NodeKind::Genuine(Oracle::Redis62);
 const REDIS70: NodeKind = NodeKind::Genuine(Oracle::Redis70);
 const REDIS82: NodeKind = NodeKind::Genuine(Oracle::Redis82);
 const VALKEY91: NodeKind = NodeKind::Genuine(Oracle::Valkey91);
@@ -56,7 +60,7 @@ fn r10_40_ours_follows_valkey_91() {
 
 #[test]
 fn r10_40_real_ones_follow_ours() {
-    [REDIS70, REDIS82, VALKEY91].into_iter().for_each(|kind| run(&[APUS, kind]));
+    [REDIS62, REDIS70, REDIS82, VALKEY91].into_iter().for_each(|kind| run(&[APUS, kind]));
 }
 
 #[test]
@@ -109,6 +113,8 @@ struct Episode<'a> {
     random: Random,
     one_by_one: Generator<'a>,
     in_transactions: Transactions<'a>,
+    /// Drawn commands in a piece.
+    count: usize,
     /// What was run.
     log: Vec<Command>,
     seed: u64,
@@ -116,13 +122,21 @@ struct Episode<'a> {
     forgets_reads: bool,
     /// Whether one of them is Valkey.
     has_valkey: bool,
+    /// Whether one of them is Redis 6.2, which has no functions, and streams that count nothing.
+    has_redis62: bool,
 }
 
 fn episode(kinds: &[NodeKind], seed: u64) {
-    let size = BACKLOG.to_string();
-    let nodes: Vec<Server> =
-        kinds.iter().map(|kind| kind.start(&["--repl-backlog-size", &size])).collect();
-    let declared = known_to_all(&nodes);
+    let (size, has_redis62) = (BACKLOG.to_string(), kinds.contains(&REDIS62));
+    let start = |kind: &NodeKind| {
+        let version: &[&str] = match *kind {
+            APUS if has_redis62 => &["--rdb-write-version", "9"],
+            _ => &[],
+        };
+        kind.start(&[&["--repl-backlog-size", size.as_str()][..], version].concat())
+    };
+    let nodes: Vec<Server> = kinds.iter().map(start).collect();
+    let declared = if has_redis62 { known_to_redis62(&nodes) } else { known_to_all(&nodes) };
     let oldest = nodes.iter().find(|node| node.is_oracle()).unwrap_or(&nodes[0]);
     let payloads = payloads(&mut oldest.client());
     for pair in nodes.windows(2) {
@@ -132,20 +146,24 @@ fn episode(kinds: &[NodeKind], seed: u64) {
     let (one_by_one, in_transactions) = (generator(), Transactions::new(generator(), true));
     let random = Random::from_seed(seed);
     let (log, forgets_reads) =
-        (Vec::new(), kinds.iter().any(|kind| [REDIS70, VALKEY91].contains(kind)));
+        (Vec::new(), kinds.iter().any(|kind| [REDIS62, REDIS70, VALKEY91].contains(kind)));
     let has_valkey = kinds.contains(&VALKEY91);
     let mut episode = Episode {
         nodes,
         random,
         one_by_one,
         in_transactions,
+        count: std::env::var("APUS_REPLICATION_COMMANDS")
+            .map_or(COMMANDS, |count| count.parse().expect("a number")),
         log,
         seed,
         forgets_reads,
         has_valkey,
+        has_redis62,
     };
     let mut first = episode.nodes[0].client();
-    episode.run(&mut first, &prologue(seed as usize, !kinds.contains(&REDIS70)));
+    let has_small_sets = !kinds.iter().any(|kind| [REDIS62, REDIS70].contains(kind));
+    episode.run(&mut first, &prologue(seed as usize, has_small_sets));
     for piece in 0..PIECES {
         episode.disturb();
         episode.draw(piece);
@@ -176,6 +194,21 @@ fn known_to_all(nodes: &[Server]) -> Vec<Declared> {
     declared
 }
 
+/// The commands that Redis 6.2 has, which declares none, as Redis 7.0 declares them.
+fn known_to_redis62(nodes: &[Server]) -> Vec<Declared> {
+    let (ours, later) = (Server::start(&[]), Oracle::Redis70.start(&[]));
+    let oldest = nodes.iter().find(|node| node.is_oracle()).expect("one is Redis 6.2");
+    let Value::Array(entries) = oldest.client().call(&["COMMAND"]) else { panic!("a list") };
+    let name = |entry: &Value| match entry {
+        Value::Array(fields) => text(&fields[0]),
+        other => panic!("{other:?}"),
+    };
+    let names: HashSet<String> = entries.iter().map(name).collect();
+    let mut declared = shared(&mut ours.client(), &mut later.client());
+    declared.retain(|one| names.contains(one.name.split('|').next().unwrap_or_default()));
+    declared
+}
+
 impl Episode<'_> {
     fn below(&mut self, bound: u64) -> usize {
         self.random.below(bound) as usize
@@ -191,21 +224,23 @@ impl Episode<'_> {
     /// Random commands from connections of their own, which leave what they began to its end.
     fn draw(&mut self, piece: usize) {
         let mut clients = [self.nodes[0].client(), self.nodes[0].client()];
+        let count = self.count;
         if piece.is_multiple_of(2) {
-            let drawn = (0..COMMANDS).map(|_| self.one_by_one.draw().step.command).collect();
+            let drawn = (0..count).map(|_| self.one_by_one.draw().step.command).collect();
             let drawn: Vec<Command> = drawn;
             let [one, other] = &mut clients;
             let database = self.below(16).to_string();
             self.run(other, &[vec![b"SELECT".to_vec(), database.into_bytes()]]);
-            let (some, others) = drawn.split_at(COMMANDS / 2);
+            let (some, others) = drawn.split_at(count / 2);
             self.run(one, some);
             return self.run(other, others);
         }
         self.in_transactions.begin();
-        for _ in 0..COMMANDS {
-            let step = self.in_transactions.draw().step;
-            let client = &mut clients[usize::from(step.speaker == Speaker::Second)];
-            self.run(client, &[step.command]);
+        let steps: Vec<_> = (0..count).map(|_| self.in_transactions.draw().step).collect();
+        for turn in steps.chunk_by(|one, other| one.speaker == other.speaker) {
+            let client = &mut clients[usize::from(turn[0].speaker == Speaker::Second)];
+            let commands: Vec<Command> = turn.iter().map(|step| step.command.clone()).collect();
+            self.run(client, &commands);
         }
     }
 
@@ -248,7 +283,9 @@ impl Episode<'_> {
             let line = line.replace("NUMBER", &number);
             client.call(&base::quote::split_arguments(line.as_bytes()).expect("it is quoted well"))
         };
-        for line in BY_HAND {
+        let is_of_functions =
+            |line: &str| line.starts_with("FUNCTION") || line.starts_with("FCALL");
+        for line in BY_HAND.iter().filter(|line| !self.has_redis62 || !is_of_functions(line)) {
             call(client, line);
         }
         let big = "b".repeat(200_000 + self.below(200_000));
@@ -286,10 +323,8 @@ impl Episode<'_> {
         // What has expired may be deleted between two looks.
         for _ in 0..20 {
             self.nodes.windows(2).for_each(|pair| await_replica(&pair[0], &pair[1]));
-            let told = all[1..]
-                .iter()
-                .enumerate()
-                .map(|(at, it)| (at, difference(all[0], it, self.forgets_reads)));
+            let told =
+                all[1..].iter().enumerate().map(|(at, it)| (at, self.difference(all[0], it)));
             match told.into_iter().find(|(_, told)| !told.is_empty()) {
                 None => return,
                 Some((at, told)) => found = format!("replica {at}: {told}"),
@@ -297,6 +332,41 @@ impl Episode<'_> {
             thread::sleep(Duration::from_millis(100));
         }
         panic!("{found}\n{}", self.told());
+    }
+
+    /// What a replica has otherwise than its primary.
+    fn difference(&self, primary: &Server, replica: &Server) -> String {
+        let ask = |words: &[&str]| [primary, replica].map(|it| render(&it.client().call(words)));
+        let [ours, theirs] = ask(&["FUNCTION", "LIST", "WITHCODE"]);
+        if !self.has_redis62 && ours != theirs {
+            return format!("functions: {ours}\nand\n{theirs}");
+        }
+        if !primary.is_oracle() && !replica.is_oracle() {
+            let [ours, theirs] = ask(&["DEBUG", "DIGEST"]);
+            if ours == theirs {
+                return String::new();
+            }
+        }
+        let [mut expected, mut found]: [State; 2] =
+            [primary, replica].map(|it| match it.is_oracle() {
+                true => state_of(it),
+                false => state(&mut it.client()),
+            });
+        forget_what_is_over([&mut expected, &mut found]);
+        if self.forgets_reads {
+            forget_entries_read([&mut expected, &mut found]);
+        }
+        if self.has_redis62 {
+            forget_counters([&mut expected, &mut found]);
+        }
+        if primary.is_oracle() {
+            forget_idle_consumers([&mut expected, &mut found]);
+        }
+        match expected == found {
+            true if primary.is_oracle() || replica.is_oracle() => String::new(),
+            true => "the digests".to_owned(),
+            false => differences(&expected, &found),
+        }
     }
 
     /// The seed, and what was run.
@@ -313,37 +383,6 @@ fn is_otherwise_in_valkey(command: &Command) -> bool {
         && command.iter().any(|word| word.to_ascii_uppercase().windows(2).any(|it| it == b"EX"));
     let is_late = |word: &Vec<u8>| base::number::parse_i64(word).is_some_and(|it| it > LATE);
     ends_fields && command.iter().any(is_late)
-}
-
-/// What a replica has otherwise than its primary.
-fn difference(primary: &Server, replica: &Server, forgets_reads: bool) -> String {
-    let ask = |words: &[&str]| [primary, replica].map(|it| render(&it.client().call(words)));
-    let [ours, theirs] = ask(&["FUNCTION", "LIST", "WITHCODE"]);
-    if ours != theirs {
-        return format!("functions: {ours}\nand\n{theirs}");
-    }
-    if !primary.is_oracle() && !replica.is_oracle() {
-        let [ours, theirs] = ask(&["DEBUG", "DIGEST"]);
-        if ours == theirs {
-            return String::new();
-        }
-    }
-    let [mut expected, mut found]: [State; 2] = [primary, replica].map(|it| match it.is_oracle() {
-        true => state_of(it),
-        false => state(&mut it.client()),
-    });
-    forget_what_is_over([&mut expected, &mut found]);
-    if forgets_reads {
-        forget_entries_read([&mut expected, &mut found]);
-    }
-    if primary.is_oracle() {
-        forget_idle_consumers([&mut expected, &mut found]);
-    }
-    match expected == found {
-        true if primary.is_oracle() || replica.is_oracle() => String::new(),
-        true => "the digests".to_owned(),
-        false => differences(&expected, &found),
-    }
 }
 
 const BY_HAND: &[&str] = &[

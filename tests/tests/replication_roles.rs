@@ -365,12 +365,15 @@ fn failover_is_refused_as_the_real_server_refuses_it() {
 /// The two change places, and nothing that was acknowledged is lost.
 #[test]
 fn r10_30_a_failover_changes_the_roles_under_load() {
-    for other in [None, Some(Oracle::Redis70), Some(Oracle::Redis82), Some(Oracle::Valkey91)] {
+    let genuine = [Oracle::Redis62, Oracle::Redis70, Oracle::Redis82, Oracle::Valkey91];
+    for other in [None].into_iter().chain(genuine.map(Some)) {
         let start = |oracle: Option<Oracle>| match oracle {
             None => Server::start(SAVES),
             Some(oracle) => oracle.start(&["--repl-diskless-sync-delay", "0", "--save", ""]),
         };
-        let (top, below) = (Server::start(SAVES), start(other));
+        let version = if other == Some(Oracle::Redis62) { "9" } else { "0" };
+        let own = [SAVES, &["--rdb-write-version", version]].concat();
+        let (top, below) = (Server::start(&own), start(other));
         follow(&below, &top);
         await_equal(&top, &below);
         let mut writer = top.client();

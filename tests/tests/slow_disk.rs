@@ -10,7 +10,7 @@ use tests::faults::table::row_of;
 use tests::faults::{Fault, Injector};
 use tests::render::{render, text};
 use tests::server::eventually;
-use tests::{Arrival, Client};
+use tests::{Arrival, Client, Server};
 
 const CLIENTS: usize = 4;
 const KEYS: usize = 8000;
@@ -174,6 +174,56 @@ fn no_way_of_running_tells_of_a_write_that_is_not_on_disk_yet() {
     }
     subject.injector.disarm();
     writers.into_iter().for_each(|(_, mut writer)| drop(writer.receive()));
+}
+
+/// What clients of a writable replica write is no part of its primary's stream, and is told to
+/// nobody before it is on disk, either.
+#[test]
+fn a_write_beside_a_primary_that_is_not_on_disk_yet_is_told_to_nobody() {
+    let top = Server::start(&["--save", "", "--repl-ping-replica-period", "3600"]);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(folder.path().join("apus.conf"), "").expect("a folder");
+    let (row, port) = (row_of("sync a file"), top.port().to_string());
+    let own = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    let follows = ["--replicaof", "127.0.0.1", &port, "--replica-read-only", "no"];
+    let own = [&own[..], &follows].concat();
+    let mut subject = Subject::start(folder.path(), Injector::of(vec![row]), &own);
+    assert!(subject.serves(), "{}", subject.log());
+    let connect = || Client::connect(subject.port());
+    top.client().call(&["SET", "before", "v"]);
+    let mut observer = connect();
+    eventually("it has what the primary has", || {
+        render(&observer.call(&["GET", "before"])) == "\"v\""
+    });
+    eventually("the log has a base", || {
+        observer.info("aof_rewrite_in_progress") == "0"
+            && observer.info("aof_rewrite_scheduled") == "0"
+            && observer.info("aof_enabled") == "1"
+    });
+    for turn in 0..3 {
+        let (mut writer, mut reader) = (connect(), connect());
+        let met = subject.injector.met();
+        subject.injector.arm(row, Fault::Held, 0, u64::MAX);
+        writer.send(&["INCR", "own"]);
+        eventually("the disk is waited for", || subject.injector.met() > met);
+        reader.send(&["GET", "own"]);
+        for _ in 0..20 {
+            assert_eq!(text(&observer.call(&["GET", "before"])), "v");
+        }
+        for client in [&mut writer, &mut reader] {
+            let arrival = client.arrival(Duration::from_millis(10));
+            assert_eq!(arrival.ok(), Some(Arrival::Silence), "turn {turn}");
+        }
+        subject.injector.disarm();
+        assert_eq!(writer.receive(), Value::Integer(turn + 1));
+        assert_eq!(text(&reader.receive()), (turn + 1).to_string());
+    }
+    // The stream goes on at its own offsets.
+    top.client().call(&["SET", "behind", "v"]);
+    let end = top.client().info("master_repl_offset");
+    eventually("it has all", || observer.info("slave_repl_offset") == end);
+    let reply = render(&top.client().call(&["WAITAOF", "0", "1", "0"]));
+    assert_eq!(reply, "1) (integer) 0\n2) (integer) 1");
 }
 
 /// The latency monitor is told of the log under Redis' names: of syncs, where each is waited for,

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tests::environment::{binary, repository};
 use tests::server::{eventually, free_port};
+use tests::tls::Authority;
 use tests::{Client, Oracle, Server, check};
 
 fn apus(arguments: &[&str]) -> Output {
@@ -346,6 +347,17 @@ fn directories_and_files_are_where_they_are_asked_for() {
         !folder.join("server.pid").exists() && !folder.join("server.sock").exists()
     });
     assert!(server.wait().success());
+}
+
+#[test]
+fn a_port_of_tls_alone_is_named_as_such() {
+    let authority = Authority::new();
+    let own = authority.arguments(&authority.issue("localhost", None));
+    let port = free_port().to_string();
+    let ports = ["--port", "0", "--tls-port", &port];
+    let arguments: Vec<&str> = own.iter().map(String::as_str).chain(ports).collect();
+    let log = Started::new(&arguments, &[]).read_log_to("Ready to accept connections");
+    assert!(log.contains(&format!("Try it: redis-cli -p {port} --tls\n")), "{log}");
 }
 
 #[test]

@@ -182,6 +182,25 @@ fn groups_are_no_work_of_each_entry() {
     check(read_stream, 8, Growth::Linear, requests);
 }
 
+/// So many entries, all of which one group has read and acknowledged none.
+fn stream_behind(session: &mut Session, size: usize) {
+    let ids: Vec<String> = (1..=size).map(|number| format!("{number}-1")).collect();
+    ids.iter().for_each(|id| _ = session.call(&format!("XADD x {id} f v")));
+    session.call("XGROUP CREATE x slow 0");
+    session.call("XREADGROUP GROUP slow c STREAMS x >");
+}
+
+#[test]
+fn what_a_group_has_pending_is_no_work_of_each_claim_and_of_each_trim() {
+    let requests = "
+        XADD x ACKED MAXLEN {n} * f v; XTRIM x MAXLEN {n} ACKED;
+        XREADGROUP GROUP slow d COUNT 1 CLAIM 0 STREAMS x >;
+        XREADGROUP GROUP slow d COUNT 1 STREAMS x >;
+        XREADGROUP GROUP slow d COUNT 1 BLOCK 1 CLAIM 3600000 STREAMS x >;
+        XDEL x 1-1 2-1; XREADGROUP GROUP slow e COUNT 2 CLAIM 0 STREAMS x >";
+    check(stream_behind, 300, Growth::Flat, requests);
+}
+
 #[test]
 fn an_element_of_a_hyperloglog_is_added_without_a_walk_over_all() {
     fn sparse(session: &mut Session, size: usize) {

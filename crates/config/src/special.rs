@@ -203,6 +203,16 @@ pub(super) const HOSTNAME: Kind = Kind::Text(|text| {
     Ok(text.into())
 });
 
+/// A name for people, or none: of what every server of a cluster reads back from its file of nodes.
+pub(super) const NODENAME: Kind = Kind::Text(|text| {
+    let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-./_`".contains(byte);
+    if text.len() >= 256 || !text.iter().all(legal) {
+        let why = "Announced human node name contained invalid character";
+        return Err(ValueError::Borrowed(why));
+    }
+    Ok(text.into())
+});
+
 /// An IPv4 address to announce, or none.
 pub(super) const IPV4: Kind = Kind::Text(|text| address::<Ipv4Addr>(text, "Invalid IPv4 address"));
 

@@ -107,12 +107,19 @@ impl Crash {
 pub(crate) struct Question {
     /// The thread that is asked; below zero while it answers, 0 once it has.
     pub(crate) asked: AtomicI32,
+    /// Whether the thread stays where it is behind its answer, as in a crash: a thread that only an
+    /// alarm has asked can be asked again.
+    pub(crate) stops: AtomicBool,
     pub(crate) trace: Trace,
     pub(crate) instruction: AtomicUsize,
 }
 
-pub(crate) static QUESTION: Question =
-    Question { asked: AtomicI32::new(0), trace: Trace::new(), instruction: AtomicUsize::new(0) };
+pub(crate) static QUESTION: Question = Question {
+    asked: AtomicI32::new(0),
+    stops: AtomicBool::new(false),
+    trace: Trace::new(),
+    instruction: AtomicUsize::new(0),
+};
 
 /// SIGALRM has come.
 pub(crate) static IS_ALARMED: AtomicBool = AtomicBool::new(false);
@@ -302,6 +309,7 @@ pub(crate) fn answer(instruction: usize) {
     if claimed.is_err() {
         return;
     }
+    let stops = QUESTION.stops.load(Ordering::Acquire);
     QUESTION.trace.clear();
     QUESTION.instruction.store(instruction, Ordering::Relaxed);
     ffi::walk(&QUESTION.trace);
@@ -310,7 +318,7 @@ pub(crate) fn answer(instruction: usize) {
         served.describe(&mut |line| _ = writeln!(QUESTION.trace.writer(), "{line}"));
     });
     QUESTION.asked.store(0, Ordering::Release);
-    if CRASH.owner().is_some() {
+    if stops {
         rest();
     }
 }

@@ -149,6 +149,7 @@ struct Answer {
 /// Stops all threads but the one that met the fault and this one; also tells of that. A thread that
 /// another one has begun meanwhile is found in the next round.
 fn stop_others(owner: i32) -> (Vec<(Task, Option<Answer>)>, Option<Task>) {
+    QUESTION.stops.store(true, Ordering::Release);
     let (mut stopped, mut own) = (Vec::<(Task, Option<Answer>)>::new(), None);
     loop {
         let before = stopped.len();
@@ -166,12 +167,15 @@ fn stop_others(owner: i32) -> (Vec<(Task, Option<Answer>)>, Option<Task>) {
     }
 }
 
-/// Tells what all threads are at, while they go on.
+/// Tells what all threads are at, while they go on; a crash has them told of in its own report.
 fn report_threads(source: &dyn ReportSource, why: &str) {
     let bare = |line: &str| source.write(LineFormat::Bare, format_args!("{line}"));
     source.write(LineFormat::Dated, format_args!("{why}"));
     bare("------ THREADS ------");
     for task in tasks::all().into_iter().filter(|task| !is(task.id)) {
+        if CRASH.owner().is_some() {
+            break;
+        }
         let answer = ask(task.id);
         write_thread(&task, answer.as_ref(), bare);
     }

@@ -62,8 +62,9 @@ struct SavesState {
 struct RunningSave {
     snapshot: Arc<Snapshot>,
     mode: SaveMode,
-    /// When the save began, in Unix seconds.
+    /// When the save began, in Unix seconds, and in microseconds of the monotonic clock.
     began: i64,
+    began_us: i64,
 }
 
 /// How a save is made: INFO and the log tell of those in the background only.
@@ -471,7 +472,8 @@ impl Saves {
         let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
         let snapshot = Snapshot::new(server, SnapshotPurpose::Save, syncs, is_awaited);
         let now = now(server);
-        state.running = Some(RunningSave { snapshot: Arc::clone(&snapshot), mode, began: now });
+        let (running, began_us) = (Arc::clone(&snapshot), server.keyspace.clock().monotonic_us());
+        state.running = Some(RunningSave { snapshot: running, mode, began: now, began_us });
         let goes_on = !matches!(mode, SaveMode::Reloading | SaveMode::Final);
         state.status.begun += u64::from(goes_on);
         Ok(snapshot)
@@ -494,10 +496,12 @@ impl Saves {
         let now = now(server);
         let mut state = self.state();
         let running = state.running.take().expect("it is this one's turn");
-        let RunningSave { snapshot, mode, began } = running;
+        let RunningSave { snapshot, mode, began, began_us } = running;
         let is_background = mode == SaveMode::Background;
         if is_background {
             state.status.last_seconds = Some(now - began);
+            let (spans, clock) = (&server.observed.spans, server.keyspace.clock());
+            spans.note_task(clock, "snapshot", began_us, result.is_err());
         }
         match &result {
             Ok(finished) => {

@@ -9,12 +9,13 @@ use config::MaxmemoryPolicy;
 use config::settings::{
     HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES, IMPORT_MODE,
     LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE, MAXMEMORY_POLICY,
-    NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN, RDBCOMPRESSION, SET_MAX_INTSET_ENTRIES,
-    SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION, STREAM_IDMP_MAXSIZE,
-    STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, ZSET_MAX_LISTPACK_ENTRIES,
+    NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN, RDB_WRITE_VERSION, RDBCOMPRESSION,
+    SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION,
+    STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, ZSET_MAX_LISTPACK_ENTRIES,
     ZSET_MAX_LISTPACK_VALUE,
 };
 use keyspace::AccessPolicy;
+use persist::rdb::writes_redis_6;
 
 use crate::observe::notifications;
 use crate::runtime::{log, oom_score};
@@ -49,6 +50,8 @@ pub fn store_settings(server: &Shared) {
     settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
     settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);
     settings.compresses_dumps.store(config.get(RDBCOMPRESSION), Ordering::Relaxed);
+    let tells_redis_6 = writes_redis_6(config.get(RDB_WRITE_VERSION));
+    settings.tells_redis_6.store(tells_redis_6, Ordering::Relaxed);
     let containers = &settings.containers;
     containers.hash_entries.set(config.get(HASH_MAX_LISTPACK_ENTRIES));
     containers.hash_value.set(config.get(HASH_MAX_LISTPACK_VALUE));

@@ -14,6 +14,8 @@ pub enum FeatureLevel {
     /// Nothing that is not known everywhere.
     #[default]
     Nothing,
+    /// Functions, what streams count, and payloads of DUMP in the forms of Redis 7.0.
+    Redis7,
     /// Fields of hashes that expire (Redis 7.4, Valkey 9).
     TimedFields,
     /// What producers sent to a stream (Redis 8.6).
@@ -26,14 +28,21 @@ pub enum FeatureLevel {
 
 impl FeatureLevel {
     /// All of them, rising.
-    pub const ALL: [Self; 5] =
-        [Self::Nothing, Self::TimedFields, Self::Producers, Self::GivenBack, Self::Own];
+    pub const ALL: [Self; 6] = [
+        Self::Nothing,
+        Self::Redis7,
+        Self::TimedFields,
+        Self::Producers,
+        Self::GivenBack,
+        Self::Own,
+    ];
 
     /// What has to be known.
     #[must_use]
     pub const fn what(self) -> &'static str {
         match self {
             Self::Nothing => "nothing new",
+            Self::Redis7 => "a function, what a stream counts, or a payload of Redis 7.0",
             Self::TimedFields => "a hash whose fields expire",
             Self::Producers => "a stream that knows what its producers sent",
             Self::GivenBack => "a stream with entries that were given back",

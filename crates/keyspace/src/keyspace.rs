@@ -148,6 +148,8 @@ pub struct Settings {
     pub max_string: AtomicU64,
     /// Whether DUMP compresses strings (`rdbcompression`).
     pub compresses_dumps: AtomicBool,
+    /// Whether the journal is told in the words of Redis 6.2 (`rdb-write-version`).
+    pub tells_redis_6: AtomicBool,
     /// How far containers stay small.
     pub containers: ContainerSettings,
     /// Whether members of any container ever had deadlines.
@@ -169,6 +171,7 @@ impl Default for Settings {
             lfu_decay_time: AtomicU32::default(),
             max_string: AtomicU64::new(512 << 20),
             compresses_dumps: AtomicBool::new(true),
+            tells_redis_6: AtomicBool::default(),
             containers: ContainerSettings::default(),
             members_expire: AtomicBool::default(),
         }

@@ -15,7 +15,7 @@ use base::time::UnixMillis;
 use keyspace::{EntryBox, EntryRef};
 
 use crate::rdb::value::{Limits, Value, ValueRef};
-use crate::rdb::{Malformed, Reader, ValueType, Writer, is_readable};
+use crate::rdb::{Malformed, REDIS_7_0, Reader, ValueType, Writer, is_readable};
 
 /// Why a payload gives no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,21 +35,27 @@ impl From<Malformed> for RestoreError {
 /// The payload of an entry's value, with its strings compressed or not.
 #[must_use]
 pub fn dump(entry: EntryRef<'_>, compresses: bool) -> Vec<u8> {
-    dump_as(entry, compresses, ValueRef::of(entry).value_type())
+    let value_type = ValueRef::of(entry).value_type();
+    seal(dump_as(entry, compresses, value_type), value_type.version())
 }
 
 /// The same as a server of this version can read it, where that costs nothing but when consumers of
 /// a stream were active; else as always.
 #[must_use]
 pub fn dump_within(entry: EntryRef<'_>, compresses: bool, version: u16) -> Vec<u8> {
-    dump_as(entry, compresses, ValueRef::of(entry).value_type_within(version))
+    let value_type = ValueRef::of(entry).value_type_within(version);
+    // A type that all servers read is sealed as one of theirs.
+    let needed = value_type.version();
+    let sealed = if needed > REDIS_7_0 { needed } else { needed.min(version) };
+    seal(dump_as(entry, compresses, value_type), sealed)
 }
 
+/// A value that is not sealed yet.
 fn dump_as(entry: EntryRef<'_>, compresses: bool, value_type: ValueType) -> Vec<u8> {
     let mut out = Writer::new(compresses);
     out.push(value_type.byte());
     ValueRef::of(entry).write_as(&mut out, value_type);
-    seal(out.into_bytes(), value_type.version())
+    out.into_bytes()
 }
 
 /// The version that a whole payload claims.

@@ -20,6 +20,7 @@ mod settings;
 mod state;
 #[cfg(test)]
 mod tests;
+pub mod wire;
 
 pub use coordinator::{Coordinator, CoordinatorEvent};
 pub use history::{History, TermStart};

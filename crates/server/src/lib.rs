@@ -16,6 +16,7 @@ mod sentinel;
 mod server;
 mod start;
 mod startup;
+mod telemetry;
 
 pub use engine::runtime::allocator::{Allocator, allocate_by};
 pub use engine::runtime::version::{APUS_VERSION, BuildCommit, built_from};

@@ -23,6 +23,7 @@ use crate::memcached::MemcachedServer;
 use crate::migration::Migrations;
 use crate::net::network::Network;
 use crate::sentinel::requests::RequestQueue;
+use crate::telemetry::Telemetry;
 
 /// What serves connections, with what runs the commands beside the data: the server is its
 /// [`Network`] and more.
@@ -32,6 +33,8 @@ pub(crate) struct Server {
     pub(crate) links: Links,
     /// What MIGRATE sends.
     pub(crate) migrations: Migrations,
+    /// Metrics and spans for OpenTelemetry.
+    pub(crate) telemetry: Telemetry,
     /// This server as a node of a cluster.
     pub(crate) cluster: ClusterNode,
     pub(crate) control_handlers: Handlers<ControlHandler>,
@@ -68,6 +71,7 @@ impl Server {
             network: Network::new(MemcachedServer::new(durability)),
             links: Links::new(),
             migrations: Migrations::new(),
+            telemetry: Telemetry::default(),
             cluster: ClusterNode::default(),
             control_handlers: control,
             sentinel: RequestQueue::default(),

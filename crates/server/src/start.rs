@@ -39,7 +39,7 @@ use crate::control::server::info;
 use crate::control::users;
 use crate::cron;
 use crate::families::{self, FAMILIES};
-use crate::http::{self, HttpState};
+use crate::http::{self, HttpState, NamePermissions};
 use crate::memcached::MEMCACHED_VERSION;
 use crate::memcached::command_line::{self, Invocation};
 use crate::net::listeners::Listeners;
@@ -355,6 +355,8 @@ fn prepare(
     let contexts = prepared::prepare_tls(server, &server.config)
         .map_err(|why| fail(format!("Failed to configure TLS: {why}")))?;
     server.tls.change(contexts, server.keyspace.clock().monotonic_us());
+    let exports = server.telemetry.prepare(server, &server.config);
+    server.telemetry.change(server, exports.map_err(fail)?);
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
     let worker_count = server.threads.cores.worker_count(server.config.get(WORKER_THREADS));
     let hired = server.worker_pool.resize(server, worker_count.workers);
@@ -413,6 +415,10 @@ fn make_server(
     server.unregistrar.begin(|rest| server.worker_pool.unregister(rest));
     server.memory.set_eviction_observer(&server.memcached);
     server.set_links_handover(|moving| server.links.adopt(server, moving));
+    let state = http_state(server);
+    server
+        .telemetry
+        .set_source(move |keys| http::metric_values(&state, NamePermissions { keys, users: true }));
     server
 }
 
@@ -446,7 +452,10 @@ fn announce(server: &Server, listeners: &Listeners, worker_count: &WorkerCount) 
     }
     listeners.announce(server);
     match listeners.port() {
-        Some(port) => log_notice!(server.log, "Try it: redis-cli -p {port}"),
+        Some(port) => {
+            let tls = if listeners.is_encrypted_only() { " --tls" } else { "" };
+            log_notice!(server.log, "Try it: redis-cli -p {port}{tls}");
+        }
         None => {
             let path = server.config.get(UNIXSOCKET);
             if !path.is_empty() {

@@ -26,10 +26,12 @@ use base::step_count;
 mod clones;
 mod iter;
 mod node;
+mod ranked;
 mod shape;
 
 pub use iter::Leaves;
 use node::{Edges, Inner, Node};
+pub use ranked::RankedLeaves;
 
 /// Bytes of elements above which a leaf is split. With what an allocator and an `Arc` put around
 /// them they fit one page.

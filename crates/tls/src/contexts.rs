@@ -22,7 +22,7 @@ use crate::files::{self, Authorities};
 pub use crate::policy::Policy;
 use crate::private_key;
 use crate::session_cache::SessionCache;
-use crate::verifiers::{ClientVerifier, ServerVerifier};
+use crate::verifiers::{ClientVerifier, PeerCheck, ServerVerifier};
 
 /// What the operator says.
 #[derive(Clone, Debug, Default)]
@@ -182,7 +182,12 @@ impl Contexts {
             authority,
             state_of_files,
             server: Arc::new(common.server(settings, own, authorities.clone())?),
-            client: Arc::new(common.client(settings, Some(client_own), authorities, false)?),
+            client: Arc::new(common.client(
+                settings,
+                Some(client_own),
+                authorities,
+                PeerCheck::Trust,
+            )?),
         })
     }
 }
@@ -202,7 +207,37 @@ pub fn client_context(
         files => Some(common.identity(files, &OF_SERVER)?),
     };
     let authorities = authorities(settings)?.map(Arc::new);
-    common.client(settings, own, authorities, trusts_all).map(Arc::new)
+    let check = if trusts_all { PeerCheck::Nothing } else { PeerCheck::Trust };
+    common.client(settings, own, authorities, check).map(Arc::new)
+}
+
+/// What connections begin with to servers that are no servers of data: their certificates must be
+/// of the host that was meant.
+#[derive(Clone, Debug)]
+pub struct NamedContext(pub(crate) Arc<ClientConfig>);
+
+impl NamedContext {
+    /// Reads and checks what the settings name for it: the authorities, and the certificate that is
+    /// shown, if there is one.
+    pub fn build(settings: &Settings, clock: &Clock) -> Result<Self, Refusal> {
+        // What is expected of servers of data is not what others are called.
+        let settings = &Settings { expected_names: Vec::new(), ..settings.clone() };
+        let provider = Arc::new(settings.policy.provider()?);
+        let versions = settings.policy.versions()?;
+        let common = Common { provider, versions, clock: clock.clone() };
+        let is_none = |files: &IdentityFiles| files.certificate.is_none() && files.key.is_none();
+        let own = match (&settings.client_identity, &settings.identity) {
+            (client, server) if is_none(client) && is_none(server) => None,
+            (client, server) if is_none(client) => Some(common.identity(server, &OF_SERVER)?),
+            (client, _) => Some(common.identity(client, &OF_CLIENT)?),
+        };
+        let Some(authorities) = authorities(settings)? else {
+            let why = "https wants authorities: name some by tls-ca-cert-file or tls-ca-cert-dir";
+            return Err(Refusal::new("tls-ca-cert-file", why));
+        };
+        let check = PeerCheck::TrustAndName;
+        common.client(settings, own, Some(Arc::new(authorities)), check).map(Arc::new).map(Self)
+    }
 }
 
 impl Common {
@@ -282,7 +317,7 @@ impl Common {
         settings: &Settings,
         own: Option<Arc<CertifiedKey>>,
         authorities: Option<Arc<Authorities>>,
-        trusts_all: bool,
+        check: PeerCheck,
     ) -> Result<ClientConfig, Refusal> {
         let none = || Arc::new(Authorities { store: RootCertStore::empty(), certificates: vec![] });
         let expected = settings.expected_names.iter().map(|name| {
@@ -293,7 +328,7 @@ impl Common {
             authorities: authorities.unwrap_or_else(none),
             provider: Arc::clone(&self.provider),
             expected: expected.collect::<Result<_, _>>()?,
-            trusts_all,
+            check,
         };
         let builder = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&self.versions)
@@ -304,8 +339,8 @@ impl Common {
             Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
             None => builder.with_no_client_auth(),
         };
-        // There is no name of a host to tell, as none was asked for.
-        config.enable_sni = false;
+        // Where no name of a host is asked for there is none to tell.
+        config.enable_sni = check == PeerCheck::TrustAndName;
         if settings.caching.is_none() {
             config.resumption = Resumption::disabled();
         }

@@ -16,5 +16,5 @@ mod session_cache;
 pub mod sessions;
 mod verifiers;
 
-pub use contexts::{Contexts, Refusal, Settings};
+pub use contexts::{Contexts, NamedContext, Refusal, Settings};
 pub use sessions::{Fault, Session};

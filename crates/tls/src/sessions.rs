@@ -18,6 +18,7 @@ use rustls::unbuffered::{
 use rustls::{ClientConfig, CommonState, HandshakeKind, ProtocolVersion, ServerConfig};
 
 use crate::certificate::Certificate;
+use crate::contexts::NamedContext;
 use crate::policy;
 
 /// The most plaintext of one record.
@@ -73,6 +74,14 @@ impl Session {
     /// One with a server that was connected to.
     pub fn connect(context: &Arc<ClientConfig>) -> Result<Self, Fault> {
         let side = UnbufferedClientConnection::new(Arc::clone(context), peer_name()?)?;
+        Ok(Self { side: Side::Client(side), has_ended: false, has_closed: false, fault: None })
+    }
+
+    /// One with the server of this name, or this address.
+    pub fn connect_to(context: &NamedContext, host: &str) -> Result<Self, Fault> {
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|_| rustls::Error::General("no name of a host".to_owned()))?;
+        let side = UnbufferedClientConnection::new(Arc::clone(&context.0), name)?;
         Ok(Self { side: Side::Client(side), has_ended: false, has_closed: false, fault: None })
     }
 

@@ -1,8 +1,8 @@
 //! Whether a peer's certificate is trusted: by a chain to an authority, or because it is itself
 //! among those that are.
 //!
-//! Invariant: a certificate that is not trusted does not count. Names of hosts are not asked for,
-//! as no server of this family does, unless the operator expects some.
+//! Invariant: a certificate that is not trusted does not count. Names of hosts are not asked for
+//! among servers of this family, as none of them does, unless the operator expects some.
 
 use std::sync::Arc;
 
@@ -25,8 +25,19 @@ pub(crate) struct ServerVerifier {
     pub(crate) provider: Arc<CryptoProvider>,
     /// Names of which the certificate must carry one; any will do if there are none.
     pub(crate) expected: Vec<ServerName<'static>>,
-    /// Whether nothing is checked, because the operator said so.
-    pub(crate) trusts_all: bool,
+    /// What is checked at all.
+    pub(crate) check: PeerCheck,
+}
+
+/// What is checked of a server that was connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerCheck {
+    /// Nothing, because the operator said so.
+    Nothing,
+    /// Whether its certificate is trusted.
+    Trust,
+    /// That, and whether the certificate is of the host that was meant.
+    TrustAndName,
 }
 
 /// What clients show us is checked so.
@@ -117,11 +128,11 @@ impl ServerCertVerifier for ServerVerifier {
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
+        name: &ServerName<'_>,
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.trusts_all {
+        if self.check == PeerCheck::Nothing {
             return Ok(ServerCertVerified::assertion());
         }
         if !self.authorities.name(end_entity, now)? {
@@ -132,6 +143,9 @@ impl ServerCertVerifier for ServerVerifier {
                 now,
                 self.provider.signature_verification_algorithms.all,
             )?;
+        }
+        if self.check == PeerCheck::TrustAndName {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
         }
         if !self.expected.is_empty() {
             let parsed = ParsedCertificate::try_from(end_entity)?;

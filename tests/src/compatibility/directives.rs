@@ -67,6 +67,7 @@ pub(crate) fn all(oracles: &[Server; 3]) -> Vec<Directive> {
 
 fn title(oracle: Oracle) -> &'static str {
     match oracle {
+        Oracle::Redis62 => "Redis 6.2",
         Oracle::Redis70 => "Redis 7.0",
         Oracle::Redis82 => "Redis 8.2",
         Oracle::Valkey91 => "Valkey 9.1",

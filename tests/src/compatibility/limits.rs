@@ -118,6 +118,13 @@ const LIMITS: &[Limit] = &[
         ],
     },
     Limit {
+        what: "sessions of TLS that may be resumed",
+        bound: "a number, each for a time; the oldest goes",
+        directives: &["tls-session-cache-size", "tls-session-cache-timeout"],
+        seen: "a full handshake",
+        counters: &["tls_handshakes_full", "tls_handshakes_resumed"],
+    },
+    Limit {
         what: "replies that repeat members by chance",
         bound: "512 MB of memory for a request, whatever its count: SRANDMEMBER, HRANDFIELD, \
                 ZRANDMEMBER",
@@ -218,6 +225,14 @@ const LIMITS: &[Limit] = &[
         counters: &["total_error_replies"],
     },
     Limit {
+        what: "memory of a script that runs",
+        bound: "none of its own, as in Redis: it goes with the script's end, which SCRIPT KILL \
+                brings",
+        directives: &["busy-reply-threshold"],
+        seen: "nothing",
+        counters: &["used_memory_vm_total"],
+    },
+    Limit {
         what: "scripts that are kept",
         bound: "those of EVAL are 500, the oldest goes; those of SCRIPT LOAD have no bound of \
                 their own, as in Redis: they count as memory",
@@ -280,5 +295,20 @@ const LIMITS: &[Limit] = &[
         directives: &["repl-backlog-size", "client-output-buffer-limit"],
         seen: "the end of its link, and a full sync",
         counters: &["repl_backlog_size", "client_output_buffer_limit_disconnections", "sync_full"],
+    },
+    Limit {
+        what: "the bus of a cluster",
+        bound: "4,096 links that have come; for each, bytes that wait, where they are set, or \
+                256 MB; strangers may be kept out",
+        directives: &["cluster-link-sendbuf-limit", "cluster-bus-allow"],
+        seen: "the end of the link, which a node opens again",
+        counters: &["mem_cluster_links", "cluster_connections"],
+    },
+    Limit {
+        what: "slots that move",
+        bound: "eight moves at a time; bytes that wait for a target end its move",
+        directives: &["cluster-slot-move-buffer-limit", "cluster-slot-move-rate"],
+        seen: "the move has failed; its slots stay",
+        counters: &["mem_cluster_slot_export", "mem_cluster_slot_migration_output_buffer"],
     },
 ];

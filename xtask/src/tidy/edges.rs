@@ -21,7 +21,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sentinel", &["base", "proto"]),
     ("cluster", &["base"]),
     ("quorum", &["base", "cluster"]),
+    ("consensus", &["base", "cluster", "persist", "quorum"]),
     ("tls", &["base"]),
+    ("otlp", &[]),
     ("engine", ENGINE),
     ("durability", DURABILITY),
     ("server", SERVER),
@@ -80,10 +82,12 @@ const SERVER: &[&str] = &[
     "sentinel",
     "cluster",
     "tls",
+    "otlp",
 ];
 
-/// The only rooms that import tokio; the event loop is the server's.
-const TOKIO_ROOMS: [&str; 3] = ["engine", "durability", "server"];
+/// The only rooms that import tokio; the event loop is the server's, and the tasks of `consensus`
+/// run on one that the server gives them.
+const TOKIO_ROOMS: [&str; 4] = ["engine", "durability", "consensus", "server"];
 
 /// Names every edge that is not in the table.
 pub(super) fn check() -> Result<Vec<String>, String> {

@@ -45,6 +45,7 @@ const ROOMS: &[Room] = &[
     room("net", &["server/net/"]),
     room("links", &["server/links/"]),
     room("migration", &["server/migration/"]),
+    room("telemetry", &["server/telemetry/"]),
     room("cluster", &["server/cluster/"]),
     room(
         "state",

@@ -124,6 +124,7 @@ impl Cluster {
         }
         self.become_primary();
         self.own_mut().shard = ShardId(NodeId::random(&mut self.random));
+        self.broadcast_pong();
     }
 
     pub(super) fn fail_over(&mut self, forcing: FailoverMode) -> Result<(), AdminError> {

@@ -159,6 +159,7 @@ fn ignored(bytes: &[u8]) -> PacketError {
     }
 }
 
+/// H110, H114.
 #[test]
 fn a_packet_that_lies_about_its_parts_is_passed_over() {
     let ping = written(&bodies()[0]);
@@ -198,6 +199,7 @@ fn a_packet_that_lies_about_its_parts_is_passed_over() {
     assert_eq!(ignored(&light), PacketError::NotLight(MessageType::Ping));
 }
 
+/// H114.
 #[test]
 fn gossip_about_what_is_no_node_is_dropped_as_a_whole() {
     let mut ping = written(&bodies()[0]);
@@ -208,6 +210,7 @@ fn gossip_about_what_is_no_node_is_dropped_as_a_whole() {
     assert_eq!(gossip.extensions, extensions());
 }
 
+/// H111, H112.
 #[test]
 fn a_stream_of_no_packets_or_of_endless_ones_is_given_up() {
     assert_eq!(read(b"GET / HTTP/1.1\r\n\r\n"), Err(FramingError::Signature));
@@ -249,6 +252,7 @@ fn the_fourth_extension_is_told_by_its_form() {
     }
 }
 
+/// H56.
 #[test]
 fn names_that_would_break_a_line_are_not_taken() {
     for name in ["a b", "a,b", "a\nb", "a=b", "", "caf\u{e9}"] {
@@ -266,8 +270,8 @@ fn names_that_would_break_a_line_are_not_taken() {
 }
 
 proptest! {
-    /// Whatever a few bytes are changed to, the packet is read or passed over, and what is read is
-    /// written as something that is read as the same.
+    /// H114: whatever a few bytes are changed to, the packet is read or passed over, and what is
+    /// read is written as something that is read as the same.
     #[test]
     fn changed_packets_are_read_or_passed_over(seed: u64) {
         let mut random = Random::from_seed(seed);

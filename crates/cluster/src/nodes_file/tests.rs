@@ -48,6 +48,7 @@ fn files_of_every_server_are_read() {
     assert_eq!(parse(&poisoned).unwrap().nodes[0].aux.client.ipv4, None);
 }
 
+/// H56.
 #[test]
 fn a_file_that_says_nothing_clear_is_refused() {
     let line = |id: &str, flags: &str, rest: &str| {

@@ -14,6 +14,9 @@ use super::ids::IdText;
 /// So many IDs stand in one command at most.
 const IDS_AT_ONCE: usize = 1024;
 
+/// What a stream says of which nothing was ever deleted.
+const NONE_DELETED: &[u8] = b"0-0";
+
 /// Entries that groups had pending and have no more, by group.
 #[derive(Default)]
 pub(super) struct DroppedPending(BTreeMap<Arc<[u8]>, Vec<EntryId>>);
@@ -74,10 +77,20 @@ impl TrimmedGaps {
 
     pub(super) fn journal(&self, tx: &mut Tx, key: &[u8]) {
         journal_deleted(tx, key, &self.ids);
-        if let Some([last, added, deleted]) = &self.counters {
-            let words: [&[u8]; 7] =
-                [b"XSETID", key, last, b"ENTRIESADDED", added, b"MAXDELETEDID", deleted];
-            tx.effects_mut().instead(&words);
+        if let Some([last, added, deleted]) = &self.counters
+            && tx.tells_redis_7()
+        {
+            let mut set = |deleted: &[u8]| {
+                let words: [&[u8]; 7] =
+                    [b"XSETID", key, last, b"ENTRIESADDED", added, b"MAXDELETEDID", deleted];
+                tx.effects_mut().instead(&words);
+            };
+            // A real server does not take the word that none was deleted: before it comes the
+            // lowest ID, with which it counts what groups have still to read as we do.
+            if deleted == NONE_DELETED {
+                set(b"0-1");
+            }
+            set(deleted);
         }
     }
 }

@@ -121,6 +121,8 @@ const DELCONSUMER: DataCommand = subcommand(
 #[derive(Default)]
 struct Words {
     makes_stream: bool,
+    /// Whether ENTRIESREAD is among them.
+    counts: bool,
     entries_read: Option<Counter>,
 }
 
@@ -132,6 +134,7 @@ impl Words {
             if may_make && is(word, "MKSTREAM") {
                 words.makes_stream = true;
             } else if is(word, "ENTRIESREAD") && options.position() < args.len() {
+                words.counts = true;
                 words.entries_read = match options.integer()? {
                     -1 => None,
                     read => Some(
@@ -143,6 +146,15 @@ impl Words {
             }
         }
         Ok(words)
+    }
+
+    /// Says the command without ENTRIESREAD where the journal is told as Redis 6.2 reads it.
+    fn journal(&self, tx: &mut Tx, args: Args<'_>) {
+        if self.counts && !tx.tells_redis_7() {
+            let mut words: Vec<&[u8]> = args.iter().take(5).collect();
+            words.extend(self.makes_stream.then_some(&b"MKSTREAM"[..]));
+            tx.effects_mut().instead(&words);
+        }
     }
 }
 
@@ -173,6 +185,7 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     } else {
         create(tx)?
     };
+    words.journal(tx, args);
     tx.event(EventClass::Stream, "xgroup-create", key);
     tx.effects_mut().add_changes(1);
     reply.ok();
@@ -199,6 +212,7 @@ fn setid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         group.last_id = last_id;
         group.entries_read = words.entries_read.map(|read| read.min(added));
     })?;
+    words.journal(tx, args);
     tx.event(EventClass::Stream, "xgroup-setid", key);
     tx.effects_mut().add_changes(1);
     reply.ok();

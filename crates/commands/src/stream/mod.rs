@@ -180,7 +180,8 @@ fn journal_position(tx: &mut Tx, key: &[u8], group: &[u8], last: EntryId, read: 
     let (id, read) = (IdText::new(last), read.map_or("-1".to_owned(), |read| read.to_string()));
     let words: [&[u8]; 7] =
         [b"XGROUP", b"SETID", key, group, id.as_bytes(), b"ENTRIESREAD", read.as_bytes()];
-    tx.effects_mut().instead(&words);
+    let known = if tx.tells_redis_7() { &words[..] } else { &words[..5] };
+    tx.effects_mut().instead(known);
 }
 
 /// Replies an entry: its ID, its fields and values.

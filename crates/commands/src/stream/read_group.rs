@@ -6,7 +6,7 @@
 use base::time::UnixMillis;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{Consumer, Counter, EntryId, PendingEntry, Stream};
+use structs::stream::{Consumer, ConsumerGroup, Counter, EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
 use super::read::{Budget, ReadRequest, begin_stream, finish_streams, streams};
@@ -20,6 +20,9 @@ use crate::keys::Access;
 
 /// The number of deliveries of what nobody had before.
 const ONCE: Counter = Counter::new(1);
+
+/// So many pending entries that are deleted are passed by at a worker.
+const DELETED_PASSED: usize = 1000;
 
 const WHERE: &str = " in XREADGROUP with GROUP option";
 
@@ -77,13 +80,14 @@ fn xreadgroup(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
         let (stream, known) = found.ok_or_else(|| no_group(key, group, WHERE))?;
         let source = From::read(id)?;
         let there = match source {
-            From::New => {
-                let pending = request.claim.map_or(0, |_| known.pending_count());
-                pending + stream.about_between(known.last_id, EntryId::MAX)
-            }
+            From::New => stream.about_between(known.last_id, EntryId::MAX),
             From::Pending(_) => known.consumer(consumer).map_or(0, Consumer::pending_count),
         };
-        cost += there.min(request.count as u64).saturating_mul(ENTRY_NS + PENDING_NS);
+        let claimed = request.claim.filter(|_| matches!(source, From::New)).map_or(0, |least| {
+            looked_at(stream, known, tx.now().saturating_sub(least), request.count)
+        });
+        let there = there.min(request.count as u64) + claimed;
+        cost += there.saturating_mul(ENTRY_NS + PENDING_NS);
         sources.push((Reader { key, group, consumer, request: &request }, source));
     }
     tx.charge(cost)?;
@@ -109,18 +113,53 @@ fn xreadgroup(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     Ok(())
 }
 
-/// When the first pending entry will have been idle for long enough to be claimed.
+/// When the first pending entry will have been idle for long enough to be claimed. What has been
+/// is deleted, or it would have been claimed now.
 fn next_claim(tx: &Tx, sources: &[(Reader<'_>, From)]) -> Result<Option<UnixMillis>, Refusal> {
     let mut next = None;
     for (reader, _) in sources {
         let Some(least) = reader.request.claim else { continue };
         let stream = tx.peek_view::<Stream>(reader.key)?.expect("it was there");
         let group = stream.group(reader.group).expect("it was there");
-        let known = group.pending_from(EntryId::MIN).filter(|it| stream.get(it.id).is_some());
-        let first = known.map(|pending| pending.delivered_at.saturating_add(least)).min();
+        let idle_from = tx.now().saturating_sub(least);
+        let fresh = group.pending_by_time().skip_while(|it| it.delivered_at <= idle_from);
+        // Behind so many that are deleted another look at the time of the last is as good.
+        let first = last_or(fresh.take(DELETED_PASSED), |it| stream.get(it.id).is_some());
+        let first = first.map(|pending| pending.delivered_at.saturating_add(least));
         next = [next, first].into_iter().flatten().min();
     }
     Ok(next)
+}
+
+/// The first that is wanted, or else the last.
+fn last_or<T>(items: impl Iterator<Item = T>, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
+    let mut last = None;
+    for item in items {
+        let found = is_wanted(&item);
+        last = Some(item);
+        if found {
+            break;
+        }
+    }
+    last
+}
+
+/// How many pending entries are looked at for so many that may be claimed: those that are deleted
+/// are passed. Behind very many of them the look is no work for a worker, and counts as one at all.
+fn looked_at(stream: &Stream, group: &ConsumerGroup, idle_from: i64, wanted: usize) -> u64 {
+    if wanted > DELETED_PASSED {
+        return group.pending_count().min(wanted as u64);
+    }
+    let mut left = wanted;
+    let idle = group.pending_by_time().take_while(|it| it.delivered_at <= idle_from);
+    for (deleted, pending) in idle.enumerate() {
+        left -= usize::from(stream.get(pending.id).is_some());
+        let deleted = deleted + 1 - (wanted - left);
+        if left == 0 || deleted > DELETED_PASSED {
+            return if left == 0 { (wanted + deleted) as u64 } else { group.pending_count() };
+        }
+    }
+    group.pending_count().min(wanted as u64)
 }
 
 impl From {
@@ -225,11 +264,10 @@ impl Reader<'_> {
         let Some(least) = self.request.claim else { return Ok(Vec::new()) };
         let stream = tx.peek_view::<Stream>(self.key)?.expect("it was there");
         let group = stream.group(self.group).expect("it was there");
-        let known = group.pending_not_after(tx.now().saturating_sub(least));
-        let mut idle: Vec<_> = known.filter(|it| stream.get(it.id).is_some()).collect();
-        idle.sort_by_key(|pending| (pending.delivered_at, pending.id));
-        idle.truncate(self.request.count);
-        Ok(idle)
+        let idle_from = tx.now().saturating_sub(least);
+        let idle = group.pending_by_time().take_while(|it| it.delivered_at <= idle_from);
+        let known = idle.filter(|it| stream.get(it.id).is_some());
+        Ok(known.take(self.request.count).collect())
     }
 
     fn reply_idle(

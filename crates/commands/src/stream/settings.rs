@@ -103,6 +103,9 @@ fn xsetid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         entries_added: added.unwrap_or(stream.entries_added()),
     };
     tx.without_modified_keys(|tx| edit_quietly(tx, key, |stream| stream.set_counters(counters)))?;
+    if args.len() > 3 && !tx.tells_redis_7() {
+        tx.effects_mut().instead(&[b"XSETID", key, &args[2]]);
+    }
     tx.event(EventClass::Stream, "xsetid", key);
     tx.effects_mut().add_changes(1);
     reply.ok();

@@ -91,7 +91,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "cluster-announce-human-nodename",
-        kind: TEXT,
+        kind: special::NODENAME,
         doc: "The name that the node announces for people.",
         ..LIVE_OPTION
     },

@@ -57,6 +57,63 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..LIVE_OPTION
     },
     ConfigOption {
+        name: "otlp-endpoint",
+        kind: TEXT,
+        default: "",
+        doc: "The URL of an OpenTelemetry collector, as http://127.0.0.1:4318, that is sent the \
+              metrics of /metrics by OTLP over HTTP; an empty one exports nothing. https trusts \
+              the authorities of tls-ca-cert-file and tls-ca-cert-dir, and asks for the name of \
+              the host.",
+        cost: "One thread, which reads what INFO reads at each otlp-interval.",
+        ..LIVE_OPTION
+    },
+    ConfigOption {
+        name: "otlp-headers",
+        kind: TEXT,
+        default: "",
+        sensitive: true,
+        doc: "Headers of each export, as name=value with commas between them; %2C in a value is a \
+              comma.",
+        ..LIVE_OPTION
+    },
+    ConfigOption {
+        name: "otlp-interval",
+        kind: integer(1, 3600),
+        default: "60",
+        doc: "Seconds from one export of the metrics to the next.",
+        ..LIVE_OPTION
+    },
+    ConfigOption {
+        name: "otlp-traces",
+        default: "no",
+        doc: "Whether otlp-endpoint is sent spans, too: of the commands that SLOWLOG takes, of \
+              snapshots, rewrites of the append-only file, full syncs and FAILOVERs.",
+        cost: "An entry of a bounded list for each command that is slow.",
+        ..LIVE_OPTION
+    },
+    ConfigOption {
+        name: "otlp-arguments",
+        default: "no",
+        doc: "Whether what is exported holds data: the arguments of slow commands, as SLOWLOG has \
+              them, and the names of keys in the metrics of hot and big ones.",
+        ..LIVE_OPTION
+    },
+    ConfigOption {
+        name: "otlp-service-name",
+        kind: TEXT,
+        default: "apus",
+        doc: "service.name of what is exported.",
+        ..LIVE_OPTION
+    },
+    ConfigOption {
+        name: "otlp-service-instance-id",
+        kind: TEXT,
+        default: "",
+        doc: "service.instance.id of what is exported; if empty, run_id of INFO, which is another \
+              one after a restart.",
+        ..LIVE_OPTION
+    },
+    ConfigOption {
         name: "hot-keys-sample",
         kind: integer(0, 65_536),
         default: "512",
@@ -244,6 +301,13 @@ settings! {
     LATENCY_TRACKING: bool = "latency-tracking";
     LATENCY_TRACKING_INFO_PERCENTILES: Vec<f64> = "latency-tracking-info-percentiles";
     NOTIFY_KEYSPACE_EVENTS: KeyEvents = "notify-keyspace-events";
+    OTLP_ARGUMENTS: bool = "otlp-arguments";
+    OTLP_ENDPOINT: Arc<[u8]> = "otlp-endpoint";
+    OTLP_HEADERS: Arc<[u8]> = "otlp-headers";
+    OTLP_INTERVAL: u32 = "otlp-interval";
+    OTLP_SERVICE_INSTANCE_ID: Arc<[u8]> = "otlp-service-instance-id";
+    OTLP_SERVICE_NAME: Arc<[u8]> = "otlp-service-name";
+    OTLP_TRACES: bool = "otlp-traces";
     PREFIX_INDEX: Arc<[u8]> = "prefix-index";
     SLOWLOG_ENTRY_MAX_ARGC: usize = "slowlog-entry-max-argc";
     SLOWLOG_ENTRY_MAX_STRING_LEN: usize = "slowlog-entry-max-string-len";

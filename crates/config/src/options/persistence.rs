@@ -81,7 +81,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "rdb-write-version",
         kind: integer(0, 9999),
         default: "0",
-        doc: "The version of the format of snapshots; 0 is the lowest that holds the data.",
+        doc: "The version of the format of snapshots; 0 is the lowest that holds the data, and 9 \
+              serves replicas of Redis 6.2.",
         ..LIVE_OPTION
     },
     ConfigOption {

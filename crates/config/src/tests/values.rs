@@ -1,7 +1,7 @@
 //! Tests of single values: what a directive takes, what it becomes, and what it refuses.
 
 use super::super::{
-    BindAddress, LogLevel, OutputBufferLimit, QuotaLimit, QuotaRule, SavePoint, settings,
+    BindAddress, Config, LogLevel, OutputBufferLimit, QuotaLimit, QuotaRule, SavePoint, settings,
 };
 use super::{check, load};
 
@@ -290,4 +290,21 @@ fn typed_readings() {
     assert_eq!(config.get(settings::PORT), 6379);
     assert_eq!(config.get(settings::MAXCLIENTS), 10_000);
     assert!(config.get(settings::PROTECTED_MODE));
+}
+
+/// H56.
+#[test]
+fn a_name_for_people_is_one_that_all_files_of_nodes_can_hold() {
+    let config = Config::new();
+    let name = |text: &[u8]| config.set_many(&[b"cluster-announce-human-nodename", text], false);
+    for text in [&b""[..], b"node-1.rack_2/a`", &[b'x'; 255]] {
+        assert!(name(text).is_ok(), "{text:?}");
+    }
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-./_`".contains(&byte);
+    for byte in (0..=u8::MAX).filter(|byte| !legal(*byte)) {
+        let why = name(&[b'a', byte, b'b']).expect_err("no such name");
+        let line = String::from_utf8_lossy(&why.line()).into_owned();
+        assert!(line.contains("Announced human node name contained invalid character"), "{line}");
+    }
+    assert!(name(&[b'x'; 256]).is_err());
 }

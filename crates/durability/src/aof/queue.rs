@@ -177,6 +177,7 @@ impl JournalReader for QueueReader {
 
     fn record_kept(&mut self, lsn: Lsn, bytes: &[u8], kept: &[u8]) {
         let note = StreamNote { stream: bytes.len() as u64, kept: kept.len() as u64 };
+        self.0.note_beside(lsn, note.stream);
         self.0.put(lsn, &[&note.line(), kept].concat(), false);
     }
 
@@ -218,6 +219,14 @@ impl RecordQueue {
     /// Records come from behind this end of the journal on.
     pub(super) fn begin_at(&self, end: Lsn) {
         self.lock().end = end;
+    }
+
+    /// A record ends at this LSN that has so many bytes of the stream: what more there is of the
+    /// journal has no offsets.
+    fn note_beside(&self, lsn: Lsn, stream: u64) {
+        let mut inner = self.lock();
+        let beside = (lsn - inner.end).saturating_sub(stream);
+        inner.history = inner.history.map(|history| history.behind(beside));
     }
 
     /// Whether the record waits for `rest`.

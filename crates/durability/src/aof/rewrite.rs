@@ -354,6 +354,8 @@ pub(super) fn done(server: &Durability, sizes: Option<(u64, u64)>) {
         return;
     }
     state.has_failed = sizes.is_none();
+    let (spans, clock) = (&server.observed.spans, server.keyspace.clock());
+    spans.note_task(clock, "aof rewrite", began_us, state.has_failed);
     let Some((base, increment)) = sizes else {
         state.failures += 1;
         return;

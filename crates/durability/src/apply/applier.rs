@@ -284,10 +284,12 @@ impl Applier {
             let (server, stream, from) = (self.server, &self.thread, self.appended);
             let is_appended = has_world || self.is_exact;
             let append = |taken: &[u8]| {
-                if is_appended {
+                is_appended.then(|| {
                     append(server, &self.source, piece, from..task.end, task.selects);
-                    server.journal.append_taken(taken);
-                }
+                    let lsn = server.journal.append_taken(taken);
+                    self.source.realign(task.end, lsn);
+                    lsn
+                })
             };
             let unit = (task, &**piece.bytes);
             match Replayer::apply(server, stream, unit, grant, &mut self.out, append)? {

@@ -18,7 +18,7 @@ use commands::keys::{Access, first};
 use keyspace::{EntryBox, EntryRef, EventClass, Keyspace, Refusal, Tx, WORKER_BUDGET_NS};
 use persist::dump::RestoreError;
 use persist::rdb::value::{Limits, ValueRef};
-use persist::rdb::{REDIS_7_0, ValueType};
+use persist::rdb::{REDIS_6_2, REDIS_7_0, ValueType};
 use proto::{Args, Reply, Source};
 
 /// About what it takes to pack a byte, or to unpack one of a string, in nanoseconds.
@@ -234,7 +234,9 @@ fn journal_restored(
     deadline: Option<UnixMillis>,
     is_absolute: bool,
 ) -> Result<(), Refusal> {
-    let is_newer = persist::dump::version_of(payload).is_some_and(|it| it > REDIS_7_0);
+    let version = persist::dump::version_of(payload).unwrap_or(REDIS_6_2);
+    let newest = if version > REDIS_6_2 && !tx.tells_redis_7() { REDIS_6_2 } else { REDIS_7_0 };
+    let is_newer = version > newest;
     let is_relative = deadline.is_some() && !is_absolute;
     if !(is_newer || is_relative) || !tx.effects().is_recorded() {
         return Ok(());
@@ -250,7 +252,7 @@ fn journal_restored(
     let compresses = tx.keyspace().settings().compresses_dumps.load(Ordering::Relaxed);
     let repacked = match tx.peek(key)? {
         Some(entry) if is_newer => {
-            Cow::Owned(persist::dump::dump_within(entry, compresses, REDIS_7_0))
+            Cow::Owned(persist::dump::dump_within(entry, compresses, newest))
         }
         _ => Cow::Borrowed(payload),
     };

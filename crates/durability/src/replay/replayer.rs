@@ -20,7 +20,7 @@ use engine::runtime::log::log_warning;
 use engine::scripting;
 use engine::table::command_table::{CommandEntry, Run};
 use engine::transaction::unit::{ProgramRequest, RunsOn, Unit};
-use keyspace::{Acquisition, HeldLocks, ItemNotes, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, HeldLocks, ItemNotes, Lsn, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
 use proto::{Args, Limits, Output, OwnedArgs, Progress, Reply, Resp};
 
@@ -94,14 +94,15 @@ impl<'s> Replayer<'s> {
     /// and commits it: readers see all of it or none, and clients that wait, watch, listen or keep
     /// copies are told. A command that fails is told of, and passed over. Its bytes are for the
     /// caller to append; `with_locks` is called in time for callers that must not give the locks
-    /// back before, with the record of what waiters took.
+    /// back before, with the record of what waiters took; the LSN that the journal has then is what
+    /// readers of the keys wait for.
     pub(crate) fn apply(
         server: &'static Durability,
         stream: &'s StreamThread,
         (task, bytes): (&Task, &[u8]),
         grant: Acquisition,
         out: &mut Output,
-        with_locks: impl FnOnce(&[u8]),
+        with_locks: impl FnOnce(&[u8]) -> Option<Lsn>,
     ) -> Result<Applied, ReplayStop> {
         let options = options(stream.lane, stream.now.get());
         let tx = Tx::begin(grant, TxOptions { unrecorded: true, ..options });
@@ -120,8 +121,10 @@ impl<'s> Replayer<'s> {
             let offsets = task.offset..task.end;
             let place = UnitPlace { offsets, piece: bytes, databases, commands };
             ran = ran.and_then(|()| errors.report(stream, &place).map_err(ReplayStop::Panicked));
-            if ran.is_ok() {
-                with_locks(taken);
+            if ran.is_ok()
+                && let Some(lsn) = with_locks(taken)
+            {
+                replayer.unit.tx.stamp_lsn(lsn);
             }
         }
         *out = replayer.out;
@@ -141,7 +144,7 @@ impl<'s> Replayer<'s> {
     ) -> Result<(), ReplayStop> {
         let alone = || ReplayStop::Alone("a unit cannot be run beside others".to_owned());
         let grant = locks.lend(&task.partitions).ok_or_else(alone)?;
-        match Self::apply(server, stream, (task, bytes), grant, out, |_| ())? {
+        match Self::apply(server, stream, (task, bytes), grant, out, |_| None)? {
             Applied::Done(grant) => {
                 locks.take_back(grant);
                 Ok(())

@@ -59,8 +59,13 @@ impl StreamSource {
 
     /// The journal has this LSN where the stream has this offset, at which a piece begins.
     pub(crate) fn align(&self, offset: u64, lsn: Lsn) {
-        self.shift.store(lsn.wrapping_sub(offset), Ordering::Relaxed);
+        self.realign(offset, lsn);
         self.begin.store(offset, Ordering::Relaxed);
+    }
+
+    /// The same within a piece: something was written beside the stream.
+    pub(crate) fn realign(&self, offset: u64, lsn: Lsn) {
+        self.shift.store(lsn.wrapping_sub(offset), Ordering::Relaxed);
     }
 
     /// A piece is done with.

@@ -29,8 +29,7 @@ pub struct SyncFormat {
     pub compresses: bool,
     /// With a checksum where the configuration says so.
     pub sums: bool,
-    /// The version, where the configuration says none; 0 is the lowest that holds the data, or our
-    /// own.
+    /// The version; 0 is the lowest that holds the data, or our own.
     pub version: u16,
 }
 
@@ -74,7 +73,7 @@ impl SnapshotFormat {
         Self {
             compresses: self.compresses && form.compresses,
             sums: self.sums && form.sums,
-            version: if self.version == 0 { form.version } else { self.version },
+            version: form.version,
             ..self
         }
     }

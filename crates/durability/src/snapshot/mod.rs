@@ -40,6 +40,7 @@ use format::SnapshotFormat;
 use keyspace::{AccessClock, Acquisition, Lsn, Patience, WaitReason, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
+use persist::rdb::writes_redis_6;
 use queue::{EntryQueue, Intake};
 use replication::history::SavedHistory;
 use snapshot_writer::SnapshotWriter;
@@ -54,6 +55,9 @@ const ENCODERS_MAX: usize = 4;
 
 /// How long writing commands may wait while nothing is written, in microseconds.
 const STANDSTILL_US: i64 = 5_000_000;
+
+/// Why a replica is given no snapshot.
+const NO_FUNCTIONS: &str = "there are functions, and what rdb-write-version asks for has none";
 
 /// What all snapshots share.
 #[derive(Default)]
@@ -334,7 +338,7 @@ impl Snapshot {
         let walk = Arc::clone(&cut.walk);
         let world = world.as_deref();
         let mut underway = WalkGuard { snapshot: self, walk, world, is_whole: false };
-        let head = self.head(&cut);
+        let head = self.head(&cut)?;
         writer.push(&head).map_err(at_fault(&fault))?;
         let writer = match self.has_keys() {
             true => self.write_entries((writer, &fault), &underway.walk, world)?,
@@ -421,10 +425,12 @@ impl Snapshot {
         !matches!(self.purpose, SnapshotPurpose::Sync(SyncFormat { functions: false, .. }))
     }
 
-    /// What the snapshot begins with.
-    fn head(&self, at_cut: &CutState) -> Chunk {
+    /// What the snapshot begins with. A replica that has no functions is not left without them in
+    /// silence.
+    fn head(&self, at_cut: &CutState) -> Result<Chunk, String> {
         let CutState { libraries, sizes, history, copied_slots, .. } = at_cut;
         let mut head = ChunkWriter::new(self.options());
+        let is_for_redis_6 = writes_redis_6(self.format.version);
         if let Some(SavedHistory { id, offset, database, .. }) = history {
             head.note("repl-stream-db", &database.to_string());
             head.note("repl-id", &id.to_string());
@@ -434,12 +440,17 @@ impl Snapshot {
             head.copied_slots(copied_slots);
         }
         let libraries = libraries.libraries().filter(|_| self.has_functions());
-        libraries.for_each(|loaded| head.library(loaded.library.source()));
+        for loaded in libraries {
+            if matches!(self.purpose, SnapshotPurpose::Sync(_)) && is_for_redis_6 {
+                return Err(NO_FUNCTIONS.to_owned());
+            }
+            head.library(loaded.library.source());
+        }
         for &(database, keys, volatile) in sizes.iter().filter(|_| self.has_keys()) {
             head.select(database);
             head.sizes(keys, volatile);
         }
-        head.finish()
+        Ok(head.finish())
     }
 
     /// Has all entries of the cut encoded, and writes them.

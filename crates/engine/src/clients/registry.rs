@@ -165,7 +165,8 @@ pub(crate) struct HeldMemory {
     pub(crate) prefixes: usize,
     /// The names of fields that it has prepared.
     pub(crate) fieldsets: usize,
-    /// Replies of other nodes that wait for the rest of their batch.
+    /// Requests that were sent on to other nodes, until their replies are here, and these replies
+    /// until the rest of their batch is here, too.
     pub(crate) forwarded: usize,
 }
 
@@ -572,9 +573,11 @@ impl Client {
         }
     }
 
-    /// Replies of another node take so many bytes until the rest of their batch is there.
-    pub fn note_forwarded(&self, bytes: usize) {
-        self.names().held_memory.forwarded = bytes;
+    /// What was sent on for it to another node, and came back, takes so many bytes now, and not so
+    /// many as were noted before.
+    pub fn note_forwarded(&self, before: usize, now: usize) {
+        let forwarded = &mut self.names().held_memory.forwarded;
+        *forwarded = (*forwarded + now).saturating_sub(before);
     }
 
     /// Whether a flag is set.

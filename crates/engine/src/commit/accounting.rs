@@ -134,7 +134,8 @@ fn account_by_extent(lane: &Lane, session: &Session, extent: usize, execution: E
     let server = lane.shared;
     note(server, lane.number, extent, execution, || {
         let active_ms = session.client.live.last_active.load(Ordering::Relaxed);
-        Caller { client: Some(&*session.client), time_s: active_ms / 1000 }
+        let (database, clock) = (session.database, server.keyspace.clock());
+        Caller { client: Some(&*session.client), database, time_s: active_ms / 1000, clock }
     });
     add(&lane.counters.commands, 1);
     add(&session.client.live.commands, 1);
@@ -286,7 +287,9 @@ pub fn account_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedC
     let execution = Execution { entry, args, micros, reply_bytes: 0 };
     note(server, row, args.extent(), execution, || Caller {
         client: None,
+        database,
         time_s: clock.now_ms() / 1000,
+        clock,
     });
     if has_failed {
         server.observed.stats.failed(row, entry.id);

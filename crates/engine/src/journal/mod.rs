@@ -9,8 +9,9 @@
 //! writes for itself, such as the annotations of the append-only file, does not count, and what
 //! the stream is to carry besides writes (PING, GETACK) is to be appended like them.
 //!
-//! A server that follows a primary appends that one's stream as it comes (`following`). The stream
-//! goes on in whatever database the primary has selected.
+//! A server that follows a primary appends that one's stream as it comes (`primary_stream`). The
+//! stream goes on in whatever database the primary has selected. What clients write beside it has
+//! LSNs, too, by which replies wait for the log, and no offsets: there the two part by as much.
 //!
 //! Without a reader nothing is encoded, nothing counts and nothing waits: the stream has a hole
 //! there. Every reader is given the same bytes, which belong to the appender; what it keeps of
@@ -131,6 +132,8 @@ pub struct Journal {
 #[derive(Default)]
 struct Tail {
     lsn: Lsn,
+    /// How many bytes of that were written beside a primary's stream.
+    beside: u64,
     /// Whether a primary's stream is what is appended.
     follows: bool,
     /// Whether clients may write beside that.
@@ -139,7 +142,7 @@ struct Tail {
     database: usize,
     /// The level that the next record requires.
     feature_level: FeatureLevel,
-    /// Of which history of replication it is.
+    /// Of which history of replication it is, by LSNs as they are now.
     history: Option<StreamHistory>,
     readers: Vec<Attached>,
     /// How many readers were ever named.
@@ -158,6 +161,12 @@ pub struct StreamHistory {
 }
 
 impl StreamHistory {
+    /// The same where so many more bytes are in the journal that are none of the stream.
+    #[must_use]
+    pub fn behind(self, beside: u64) -> Self {
+        Self { shift: self.shift.saturating_sub_unsigned(beside), ..self }
+    }
+
     /// Where this LSN stands in it, at which this database is selected.
     pub fn at(&self, lsn: Lsn, database: usize) -> Option<SavedHistory> {
         let Self { id, shift, second } = *self;
@@ -370,8 +379,10 @@ impl Journal {
 
     /// Says of which history the journal is from here on; `None` if it is of none that others may
     /// know. Before something is appended that is not of it, it is to be of none.
+    /// Its shift is between offsets and what [`stream_end`](Self::stream_end) counts.
     pub fn set_history(&self, history: Option<StreamHistory>) {
         let mut tail = self.tail();
+        let history = history.map(|history| history.behind(tail.beside));
         if std::mem::replace(&mut tail.history, history) != history {
             let lsn = tail.lsn;
             tail.readers.iter_mut().for_each(|attached| attached.reader.set_history(lsn, history));
@@ -387,6 +398,18 @@ impl Journal {
     /// Where the journal ends.
     pub fn end(&self) -> Lsn {
         self.tail().lsn
+    }
+
+    /// The same without what was written beside a primary's stream: a replica that has the whole
+    /// stream has so much.
+    pub fn stream_end(&self) -> Lsn {
+        let tail = self.tail();
+        tail.lsn - tail.beside
+    }
+
+    /// How many bytes were written beside a primary's stream.
+    pub fn beside_stream(&self) -> u64 {
+        self.tail().beside
     }
 
     /// What replies may rely on this reader for, from now on.

@@ -1,8 +1,9 @@
 //! What a server appends that follows a primary: that one's stream, and beside it what its own
 //! clients write where they may.
 //!
-//! Invariants: the stream is passed on as it came, and an LSN counts its bytes alone; what clients
-//! write here is given to readers that keep the data, and to none that passes the stream on.
+//! Invariants: the stream is passed on as it came, and an offset counts its bytes alone; what
+//! clients write here is given to readers that keep the data, and to none that passes the stream on,
+//! and has an LSN of its own, for which its reply waits.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -84,20 +85,26 @@ impl Journal {
         tail.select(database);
     }
 
-    /// Appends what clients took that waited for a unit of the stream, right behind it.
-    pub fn append_taken(&self, record: &[u8]) {
-        if !record.is_empty() {
-            self.append_local(&mut self.tail(), record);
+    /// Appends what clients took that waited for a unit of the stream, right behind it; returns the
+    /// LSN there.
+    pub fn append_taken(&self, record: &[u8]) -> Lsn {
+        let mut tail = self.tail();
+        match record {
+            [] => tail.lsn,
+            record => self.append_local(&mut tail, record),
         }
     }
 
     /// Appends what a client wrote beside the stream, for the readers that keep the data; returns
-    /// the LSN where the stream is. A record begins and ends in the first database.
+    /// the LSN behind it. A record begins and ends in the first database.
     pub(super) fn append_local(&self, tail: &mut Tail, record: &[u8]) -> Lsn {
         if !tail.takes_local {
             debug_assert!(false, "a read-only replica writes nothing by itself");
             return tail.lsn;
         }
+        let len = record.len() as u64;
+        (tail.lsn, tail.beside) = (tail.lsn + len, tail.beside + len);
+        tail.history = tail.history.map(|history| history.behind(len));
         let lsn = tail.lsn;
         let kept = match tail.database {
             0 => Cow::Borrowed(record),

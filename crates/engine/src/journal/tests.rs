@@ -11,9 +11,12 @@ use keyspace::{
     Acquisition, FeatureLevel, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions,
 };
 use proto::OwnedArgs;
+use replication::ids::ReplicationId;
 
 use super::journal_copy::JournalCopy;
-use super::{DurabilityLevel, Journal, LATE_US, LinePlace, Lsn, ReaderId};
+use super::{
+    DurabilityLevel, Journal, JournalReader, LATE_US, LinePlace, Lsn, ReaderId, StreamHistory,
+};
 use crate::commit::publish::publish;
 use crate::runtime::counting_waker::CountingWaker;
 use crate::runtime::record_batch::RecordBatch;
@@ -365,4 +368,42 @@ fn a_follower_has_no_records_of_its_own() {
     journal.set_follows(false);
     assert!(streamed > before && journal.append(b"again") > streamed);
     drop(copy);
+}
+
+/// What is written beside a stream has LSNs and no offsets.
+#[test]
+fn a_reply_waits_for_what_was_written_beside_a_stream() {
+    struct Log;
+    impl JournalReader for Log {
+        fn record(&mut self, _: Lsn, _: &[u8], _: bool) -> bool {
+            false
+        }
+
+        fn logs_local_writes(&self) -> bool {
+            true
+        }
+    }
+    let journal = journal_on(Clock::system());
+    let log = journal.name_reader();
+    journal.attach(log, Box::new(Log), DurabilityLevel::Disk);
+    let id = ReplicationId::from_random([7; 20]);
+    journal.set_history(Some(StreamHistory { id, shift: 1000, second: None }));
+    journal.set_takes_local(true);
+    journal.set_follows(true);
+    let stream = journal.append_stream(b"12345678", 0);
+    journal.acknowledge(log, stream);
+    let offset = |journal: &Journal| journal.history().map(|place| place.offset);
+    assert_eq!((journal.stream_end(), offset(&journal)), (8, Some(1008)));
+    for len in 1..=3 {
+        let lsn = journal.append_in(&RecordBatch::default(), b"own", FeatureLevel::Nothing);
+        assert_eq!((lsn, journal.end()), (8 + 3 * len, lsn));
+        assert!(!journal.is_durable(lsn), "the log does not have it");
+        journal.acknowledge(log, lsn);
+        assert!(journal.is_durable(lsn));
+        assert_eq!((journal.stream_end(), offset(&journal)), (8, Some(1008)));
+        journal.set_history(Some(StreamHistory { id, shift: 1000, second: None }));
+        assert_eq!(offset(&journal), Some(1008), "it was told again");
+    }
+    assert_eq!(journal.append_stream(b"12", 0), 19);
+    assert_eq!((journal.stream_end(), offset(&journal)), (10, Some(1010)));
 }

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use base::time::Clock;
 use commands::Flags;
 use config::Config;
 use config::settings::{
@@ -19,6 +20,7 @@ use proto::Args;
 use crate::clients::registry::{Client, LOGGED_NAME_BYTES};
 use crate::observe::execution::Execution;
 use crate::observe::redact;
+use crate::observe::span_queue::{FinishedSpan, SlowCommand, SpanQueue, SpanSubject};
 use crate::table::command_table::CommandEntry;
 
 /// What a request takes beyond the extent of its arguments: the lines around them.
@@ -27,6 +29,8 @@ const FRAME: u64 = 64;
 /// The three logs.
 pub struct CommandLog {
     logs: [ThresholdLog; 3],
+    /// Where slow commands go, too, if spans are exported.
+    spans: Arc<SpanQueue>,
 }
 
 /// What is remarkable about the commands of a log.
@@ -40,13 +44,17 @@ pub enum CommandLogType {
     LargeReply,
 }
 
-/// The client that had a command run, and the time.
+/// The client that had a command run, where, and the time.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     /// The client; none of a script's call or a primary's stream.
     pub(crate) client: Option<&'a Client>,
+    /// The database that was selected when the command was over.
+    pub(crate) database: usize,
     /// Unix time in seconds.
     pub(crate) time_s: i64,
+    /// What tells the time at which the command ended.
+    pub(crate) clock: &'a Clock,
 }
 
 /// A command on its way into the logs.
@@ -54,6 +62,8 @@ pub(crate) struct PendingEntry {
     entry: LogEntry,
     /// Its time, the bytes of its request, those of its reply.
     costs: [u64; 3],
+    /// What is exported of it.
+    span: Option<FinishedSpan>,
 }
 
 /// One remarkable command.
@@ -89,9 +99,9 @@ struct Ring {
 
 impl CommandLog {
     /// Logs that note nothing until they are configured.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(spans: Arc<SpanQueue>) -> Self {
         let log = || ThresholdLog { threshold: AtomicU64::new(u64::MAX), ring: Mutex::default() };
-        Self { logs: [log(), log(), log()] }
+        Self { logs: [log(), log(), log()], spans }
     }
 
     /// Follows the configuration: a negative threshold turns a log off.
@@ -135,9 +145,10 @@ impl CommandLog {
         &self,
         config: &Config,
         execution: Execution<'_>,
-        Caller { client, time_s }: Caller<'_>,
+        caller: Caller<'_>,
     ) -> Option<PendingEntry> {
         let Execution { entry, args, micros, reply_bytes } = execution;
+        let Caller { client, time_s, .. } = caller;
         let costs = [micros, request_bytes(args), reply_bytes];
         let is_wanted = !entry.spec.flags.has(Flags::SKIP_SLOWLOG)
             && self.logs.iter().zip(costs).any(|(log, cost)| log.takes(cost));
@@ -150,8 +161,23 @@ impl CommandLog {
                 peer: client.map(|client| client.peer.to_string()).unwrap_or_default(),
                 client_name: client.map(name_of).unwrap_or_default(),
             };
-            PendingEntry { entry, costs }
+            let is_slow = self.logs[CommandLogType::Slow as usize].takes(micros);
+            let is_exported = is_slow && self.spans.is_on();
+            let span = is_exported.then(|| self.span(execution, caller, &entry.arguments));
+            PendingEntry { entry, costs, span }
         })
+    }
+
+    fn span(
+        &self,
+        Execution { entry, micros, .. }: Execution<'_>,
+        Caller { client, database, clock, .. }: Caller<'_>,
+        arguments: &[Vec<u8>],
+    ) -> FinishedSpan {
+        let arguments = if self.spans.keeps_arguments() { arguments.to_vec() } else { Vec::new() };
+        let ends = client.map(|client| (client.peer, client.local));
+        let subject = SpanSubject::Command(SlowCommand { entry, database, ends, arguments });
+        FinishedSpan { ended_us: clock.now_us(), micros, subject }
     }
 
     /// Enters a command into the logs that take it.
@@ -160,6 +186,9 @@ impl CommandLog {
             if log.takes(cost) {
                 log.push(LogEntry { cost, ..defer_log.entry.clone() });
             }
+        }
+        if let Some(span) = &defer_log.span {
+            self.spans.push(span.clone());
         }
     }
 

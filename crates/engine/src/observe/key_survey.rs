@@ -1,7 +1,7 @@
 //! A look at all keys of some partitions, one after another, on a background thread.
 //!
 //! Invariant: a lock is held for some hundred keys at a time; a survey is no more one moment in
-//! time than SCAN is. Keys that others hold for too long end the survey with BUSY, so that no survey
+//! time than SCAN is. Keys that others hold for too long end the survey with BUSY, so no survey
 //! keeps its thread from those behind it.
 
 use keyspace::{EntryRef, Keyspace, PartitionIndex, Refusal, Tx, TxOptions, usage};

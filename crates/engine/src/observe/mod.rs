@@ -21,5 +21,6 @@ pub mod pushes;
 pub mod rates;
 pub mod redact;
 pub mod slot_stats;
+pub mod span_queue;
 pub mod stats;
 pub mod tracking;

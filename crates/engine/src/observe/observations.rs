@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing here changes what a command does or replies.
 
+use std::sync::Arc;
+
 use crate::observe::command_log::CommandLog;
 use crate::observe::hot_keys::HotKeys;
 use crate::observe::key_statistics::KeyStatistics;
@@ -9,6 +11,7 @@ use crate::observe::latency::LatencyMonitor;
 use crate::observe::latency_baselines::LatencyBaselines;
 use crate::observe::rates::RateMeter;
 use crate::observe::slot_stats::SlotStats;
+use crate::observe::span_queue::SpanQueue;
 use crate::observe::stats::Stats;
 
 /// What is counted, timed and sampled.
@@ -17,6 +20,8 @@ pub struct Observations {
     pub stats: Stats,
     /// SLOWLOG and COMMANDLOG.
     pub command_log: CommandLog,
+    /// What took long and is to be exported.
+    pub spans: Arc<SpanQueue>,
     /// HOTKEYS: the keys that take most.
     pub hot_keys: HotKeys,
     /// CLUSTER SLOT-STATS.
@@ -34,9 +39,11 @@ pub struct Observations {
 impl Observations {
     /// For a table of so many commands.
     pub(crate) fn new(commands: usize) -> Self {
+        let spans = Arc::new(SpanQueue::default());
         Self {
             stats: Stats::new(commands),
-            command_log: CommandLog::new(),
+            command_log: CommandLog::new(Arc::clone(&spans)),
+            spans,
             hot_keys: HotKeys::default(),
             slot_stats: SlotStats::default(),
             key_statistics: KeyStatistics::default(),

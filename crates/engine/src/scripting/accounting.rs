@@ -57,9 +57,15 @@ struct CommandCalls {
 }
 
 impl Accounting {
-    /// Notes a call that ran.
+    /// Notes a call that ran, and left the script in this database.
     #[inline]
-    pub(super) fn note(&mut self, server: &Shared, execution: Execution<'_>, failed: bool) {
+    pub(super) fn note(
+        &mut self,
+        server: &Shared,
+        execution: Execution<'_>,
+        database: usize,
+        failed: bool,
+    ) {
         let Execution { entry, args, micros, reply_bytes } = execution;
         let size = CallSize::of(args.extent() as u64 + reply_bytes);
         let calls = self.calls(entry, size);
@@ -67,7 +73,7 @@ impl Accounting {
         calls.micros += micros;
         calls.failures += u64::from(failed);
         if server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
-            self.remember(server, execution);
+            self.remember(server, execution, database);
         }
         if micros >= server.observed.latency.threshold_us() {
             self.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
@@ -130,11 +136,12 @@ impl Accounting {
     /// Keeps a call for the logs of commands; of very many the newest, which is all that a log of
     /// the default length would hold.
     #[cold]
-    fn remember(&mut self, server: &Shared, execution: Execution<'_>) {
+    fn remember(&mut self, server: &Shared, execution: Execution<'_>, database: usize) {
         if self.remarks.len() == REMARKS_MAX {
             self.remarks.pop_front();
         }
-        let caller = Caller { client: None, time_s: server.keyspace.clock().now_ms() / 1000 };
+        let clock = server.keyspace.clock();
+        let caller = Caller { client: None, database, time_s: clock.now_ms() / 1000, clock };
         let defer_log = server.observed.command_log.describe(&server.config, execution, caller);
         self.remarks.extend(defer_log);
     }

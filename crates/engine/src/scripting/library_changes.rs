@@ -145,13 +145,15 @@ impl LibraryChange<'_> {
         let server = self.server;
         server.scripts.libraries.count_change();
         if !self.is_new {
+            // Where a primary's stream is passed on it follows.
+            server.journal.note_feature_level(FeatureLevel::Redis7);
             return 0;
         }
         if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
             return 0;
         }
         let record = journal::record_of_command(self.args);
-        server.journal.append_in(&RecordBatch::default(), &record, FeatureLevel::Nothing)
+        server.journal.append_in(&RecordBatch::default(), &record, FeatureLevel::Redis7)
     }
 }
 

@@ -217,8 +217,8 @@ impl Host for ScriptHost<'_> {
         let failed = self.execute(entry, args, resp, reply)?;
         let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
         let execution = Execution { entry, args, micros, reply_bytes: reply.len() as u64 };
-        self.accounting.note(self.server, execution, failed);
         let database = self.unit.tx.database();
+        self.accounting.note(self.server, execution, database, failed);
         if database != self.home && self.server.gates.quotas.is_accounting_on() {
             self.accounting.note_elsewhere(database, execution);
         }

@@ -80,7 +80,8 @@ pub enum ForwardBody {
     Plain,
     /// The same; the command may wait at its node for long.
     Blocking,
-    /// The same, of a script or a function. A script that came as its digest goes in its own words
+    /// A script or a function, as the one command of a transaction: what its node says of it stands
+    /// elsewhere among the replies than what the program says. A script that came as its digest goes in its own words
     /// if this node has them, as its owner may not.
     Program(Option<Arc<[u8]>>),
     /// What was queued for an EXEC.
@@ -107,6 +108,11 @@ impl ForwardBatch {
         let (client, bytes) = (Arc::clone(client), request.memory());
         let requests = vec![request];
         Box::new(Self { node, asks, client, database, resp, ceiling, requests, bytes })
+    }
+
+    /// What its requests take, as this node keeps them.
+    pub fn memory(&self) -> usize {
+        self.bytes
     }
 
     /// Whether requests for the same node may go along. What waits, is a transaction or is asked
@@ -147,13 +153,14 @@ impl ForwardedRequest {
                 before
             }
             ForwardBody::Program(source) => {
-                let mut before = encode_asking(asks, out) + self.encode_probe(out);
-                before += encode_asking(asks, out);
+                let before = Self::encode_multi(asks, out);
                 match source {
                     Some(source) => self.encode_with_source(source, out),
                     None => self.ran.args.as_args().encode(out),
                 }
-                before
+                encode_exec(out);
+                // Those to MULTI and to the program itself.
+                before + 2
             }
             ForwardBody::Transaction(queued) => queued.encode(out),
         }
@@ -164,14 +171,6 @@ impl ForwardedRequest {
         let before = encode_asking(asks, out);
         encode_command([b"MULTI".as_slice()].into_iter(), out);
         before
-    }
-
-    /// What goes ahead of a program: its node answers the same redirection to both, and a program
-    /// can make the words of one but not have them said of its keys.
-    fn encode_probe(&self, out: &mut Vec<u8>) -> usize {
-        let words: Vec<&[u8]> = [b"EXISTS".as_slice()].into_iter().chain(self.keys()).collect();
-        encode_command(words.into_iter(), out);
-        1
     }
 
     fn encode_with_source(&self, source: &[u8], out: &mut Vec<u8>) {
@@ -196,11 +195,14 @@ impl ForwardedRequest {
     }
 
     fn memory(&self) -> usize {
-        let source = match &self.body {
-            ForwardBody::Program(Some(source)) => source.len(),
-            _ => 0,
-        };
-        self.ran.args.memory() + source
+        let args = self.ran.args.memory();
+        match &self.body {
+            ForwardBody::Plain | ForwardBody::Program(None) => args,
+            // Its session has them once more.
+            ForwardBody::Blocking => args * 2,
+            ForwardBody::Program(Some(source)) => args + source.len(),
+            ForwardBody::Transaction(QueuedRequests(queue)) => args + queue.memory(),
+        }
     }
 }
 
@@ -211,6 +213,10 @@ fn encode_asking(asks: bool, out: &mut Vec<u8>) -> usize {
     usize::from(asks)
 }
 
+fn encode_exec(out: &mut Vec<u8>) {
+    encode_command([b"EXEC".as_slice()].into_iter(), out);
+}
+
 impl QueuedRequests {
     pub(crate) fn new(queue: Arc<MultiQueue>) -> Self {
         Self(queue)
@@ -218,7 +224,7 @@ impl QueuedRequests {
 
     fn encode(&self, out: &mut Vec<u8>) -> usize {
         self.0.iter_from(0).for_each(|queued| queued.args.encode(out));
-        encode_command([b"EXEC".as_slice()].into_iter(), out);
+        encode_exec(out);
         self.0.len()
     }
 }

@@ -164,7 +164,7 @@ impl MultiQueue {
         self.selected = Some(database);
     }
 
-    fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         let arguments: usize = self.arguments.iter().map(ArgsBuffer::memory).sum();
         arguments + self.commands.capacity() * size_of::<QueuedCommand>()
     }

@@ -343,14 +343,10 @@ impl Session {
         self.rare_state.as_ref().map_or(0, |rare_state| rare_state.put_offs)
     }
 
-    /// The present request is put off, or it is over.
-    pub fn note_put_off(&mut self, is_put_off: bool) {
-        if is_put_off {
-            let put_offs = &mut self.rare_state.get_or_insert_default().put_offs;
-            *put_offs = put_offs.saturating_add(1);
-        } else if let Some(rare_state) = &mut self.rare_state {
-            rare_state.put_offs = 0;
-        }
+    /// The present request is put off.
+    pub fn note_put_off(&mut self) {
+        let put_offs = &mut self.rare_state.get_or_insert_default().put_offs;
+        *put_offs = put_offs.saturating_add(1);
     }
 
     /// Whether its user may do everything.
@@ -490,8 +486,8 @@ impl Session {
         tracking::reader_of(self.reader(), entry)
     }
 
-    /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING
-    /// unless the command to which it is to apply is still to come.
+    /// Called after each command, with it if it ran: moves SKIP on, forgets how often the command
+    /// was put off, and CLIENT CACHING unless the command to which it is to apply is still to come.
     pub fn command_done(&mut self, ran: Option<&CommandEntry>) {
         if self.preface != OneShotFlags::default() && !self.is_queueing() {
             match ran.map(|entry| entry.spec.role) {
@@ -499,6 +495,9 @@ impl Session {
                 Some(Role::Asking) => self.set_caching(false),
                 _ => self.preface = OneShotFlags::default(),
             }
+        }
+        if let Some(rare_state) = &mut self.rare_state {
+            rare_state.put_offs = 0;
         }
         self.reply_mode.advance();
     }

@@ -65,6 +65,18 @@ impl Tx {
         self.made.require_feature_level(feature_level);
     }
 
+    /// Whether words that Redis 6.2 does not know may be told of this; if so a replica has to know
+    /// them.
+    pub fn tells_redis_7(&mut self) -> bool {
+        let settings = self.keyspace().settings();
+        let keeps_to_old =
+            self.effects().is_recorded() && settings.tells_redis_6.load(Ordering::Relaxed);
+        if !keeps_to_old {
+            self.require_feature_level(FeatureLevel::Redis7);
+        }
+        !keeps_to_old
+    }
+
     /// Takes the level of a server that can hold what was stored so far.
     pub fn take_feature_level(&mut self) -> FeatureLevel {
         std::mem::take(&mut self.made.feature_level)

@@ -67,6 +67,12 @@ pub fn is_readable(version: u16) -> bool {
     matches!(version, 1..=REDIS_NEWEST | OWN) || VALKEY.contains(&version)
 }
 
+/// Whether what `rdb-write-version` asks for is to be read by Redis 6.2, or by what is older.
+#[must_use]
+pub fn writes_redis_6(version: u16) -> bool {
+    (1..=REDIS_6_2).contains(&version)
+}
+
 /// What a reader of a version can hold.
 #[must_use]
 pub fn met_by(version: u16) -> FeatureLevel {
@@ -76,6 +82,7 @@ pub fn met_by(version: u16) -> FeatureLevel {
         REDIS_8_8.. => FeatureLevel::GivenBack,
         REDIS_8_6.. => FeatureLevel::Producers,
         REDIS_7_4.. => FeatureLevel::TimedFields,
+        REDIS_7_0.. => FeatureLevel::Redis7,
         _ => FeatureLevel::Nothing,
     }
 }

@@ -16,7 +16,7 @@ use structs::sorted_set::{SortedSet, SortedSetLimits};
 use super::value::{Limits, ValueRef};
 use super::{REDIS_6_2, REDIS_7_0, ValueType, Writer};
 use crate::contents;
-use crate::dump::{RestoreError, dump, dump_within, restore};
+use crate::dump::{RestoreError, dump, dump_within, restore, version_of};
 
 /// Each element with what belongs to it.
 pub(super) type Contents = Vec<Vec<Vec<u8>>>;
@@ -435,6 +435,7 @@ fn check_journey(entry: &EntryBox, mut elements: Contents) -> Result<(), TestCas
     let older = dump_within(entry.borrow(), true, REDIS_6_2);
     let is_new = ValueRef::of(entry.borrow()).value_type().version() > REDIS_7_0;
     prop_assert!(is_new || older[0] <= ValueType::StreamRedis5.byte());
+    prop_assert!(is_new || version_of(&older) == Some(REDIS_6_2));
     prop_assert_eq!(contents_of(&restored(&older).expect("its own payload")), elements);
     for cut in (0..payload.len() - 10).rev().step_by(payload.len() / 4 + 1) {
         prop_assert!(restored(&sealed(&payload[..cut], 9000)).is_err(), "cut at {cut}");

@@ -4,7 +4,9 @@
 //! on each node; a refused entry changes nothing; a node is in one shard at most, a slot in one;
 //! the members of a shard change by one node at a time; a term has one primary, which is a member.
 
+mod codec;
 mod entry;
+mod records;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,6 @@
 //! Entries and what they do to the map.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base::Random;
 use cluster::{NodeId, ShardId, Slot, SlotSet};
@@ -36,6 +36,57 @@ fn map() -> ClusterMap {
         map.apply(&entry).expect("the map takes what founds it");
     }
     map
+}
+
+/// That map, with a primary and slots for each shard.
+pub(super) fn led_map() -> ClusterMap {
+    let mut map = map();
+    let entries = [
+        elect(ONE(), b'a', 3, 0),
+        admit(b'b', 1),
+        MapEntry::AssignSlots { shard: ONE(), slots: slots(0..9000) },
+        elect(TWO(), b'e', 1, 0),
+        MapEntry::AssignSlots { shard: TWO(), slots: slots(9001..16_384) },
+        MapEntry::AddNode {
+            node: node(b'f'),
+            address: NodeAddress {
+                ip: Ipv6Addr::LOCALHOST.into(),
+                tcp_port: 0,
+                tls_port: 3,
+                bus_port: 4,
+            },
+        },
+    ];
+    for entry in entries {
+        map.apply(&entry).expect("the map takes what is right");
+    }
+    map
+}
+
+/// An entry of each kind.
+pub(super) fn every_entry() -> Vec<MapEntry> {
+    let (shard, version) = (ONE(), ShardVersion(7));
+    let address =
+        NodeAddress { ip: Ipv6Addr::LOCALHOST.into(), tcp_port: 1, tls_port: 2, bus_port: 3 };
+    vec![
+        MapEntry::AddNode { node: node(b'a'), address },
+        MapEntry::RemoveNode { node: node(b'a') },
+        MapEntry::CreateShard { shard, founder: node(b'a') },
+        MapEntry::RemoveShard { shard, version },
+        MapEntry::Join { shard, node: node(b'b') },
+        MapEntry::Leave { shard, node: node(b'b') },
+        admit(b'b', 1),
+        dismiss(b'b', 2),
+        elect(shard, b'a', 5, u64::MAX),
+        MapEntry::AssignSlots { shard, slots: SlotSet::full() },
+        MapEntry::MoveSlots {
+            slots: (0..16_384).step_by(300).filter_map(Slot::new).collect(),
+            from: shard,
+            from_version: version,
+            to: TWO(),
+            to_version: ShardVersion(0),
+        },
+    ]
 }
 
 fn elect(shard: ShardId, name: u8, term: u64, version: u64) -> MapEntry {

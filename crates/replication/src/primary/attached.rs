@@ -61,6 +61,8 @@ pub(super) struct Attached {
     pub(super) heard_ms: u64,
     pub(super) acked: u64,
     pub(super) fsynced: u64,
+    /// Whether it has all data, sent or on their way, and has not said that it has loaded them.
+    pub(super) loads: bool,
     /// An acknowledgement came before its snapshot was known to be sent.
     pub(super) acked_early: bool,
     /// Since when its socket takes no bytes.
@@ -88,6 +90,7 @@ impl Attached {
             heard_ms: now_ms,
             acked: 0,
             fsynced: 0,
+            loads: false,
             acked_early: false,
             stalled_ms: None,
             heavy_ms: None,
@@ -112,7 +115,7 @@ impl Attached {
     }
 
     pub(super) fn take_ack(&mut self, ack: Ack, now_ms: u64) {
-        self.heard_ms = now_ms;
+        (self.heard_ms, self.loads) = (now_ms, false);
         self.acked = self.acked.max(ack.offset);
         self.fsynced = self.fsynced.max(ack.fsynced.unwrap_or(0));
     }

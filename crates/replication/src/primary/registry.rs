@@ -5,7 +5,7 @@
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
-use super::replconf_state::{Ack, IsNode, Nameable, ReplconfReply, ReplconfState};
+use super::replconf_state::{Ack, IsNode, Nameable, RdbReader, ReplconfReply, ReplconfState};
 use super::round_pauses::RoundPauses;
 use super::rounds::Round;
 use super::settings::{OutputLimit, PrimarySettings};
@@ -143,8 +143,29 @@ impl Primary {
     /// A link ended; one that was closed for the engine's sake is known to have.
     pub fn closed(&mut self, id: ReplicaId, now_ms: u64) {
         if let Some(index) = self.index_of(id) {
+            self.tell_of_unloaded(index, now_ms);
             self.detach(index, now_ms);
             self.begin_due_round(now_ms);
+        }
+    }
+
+    /// Tells of a replica that left with all its data and before it had loaded them: Redis 6.2
+    /// does so where it does not know the version, and introduces itself as Redis 7 does. As it
+    /// comes back at once, its next data wait a while.
+    fn tell_of_unloaded(&mut self, index: usize, now_ms: u64) {
+        let replica = &self.replicas[index];
+        let requirements = replica.announced.requirements;
+        let is_unknown =
+            replica.dialect == Dialect::Psync && requirements.reader == RdbReader::Unknown;
+        if replica.loads && is_unknown && !self.settings.writes_redis_6 {
+            let line = format!(
+                "Replica {} closed its link before it had loaded its data. Redis 6.2 and KeyDB \
+                 load no RDB version beyond 9, and have no functions: they want rdb-write-version \
+                 9 here",
+                replica.name()
+            );
+            self.log(LogLevel::Warning, line);
+            self.pauses.failed(requirements, now_ms);
         }
     }
 

@@ -47,6 +47,7 @@ impl Primary {
         for id in self.joined() {
             let index = self.index_of(id).expect("nothing was closed");
             self.replicas[index].enter(Stage::SendingRest, now_ms);
+            self.replicas[index].loads = true;
             self.send(id, round.mark);
             self.push_action(PrimaryAction::NoteSent { replica: id });
         }
@@ -60,6 +61,7 @@ impl Primary {
         for id in self.joined() {
             let index = self.index_of(id).expect("nothing was closed");
             self.replicas[index].enter(Stage::SendingFile, now_ms);
+            self.replicas[index].loads = true;
             self.send(id, format!("${len}\r\n"));
             self.push_action(PrimaryAction::SendFile { replica: id, round: round.id });
             self.push_action(PrimaryAction::NoteSent { replica: id });

@@ -22,6 +22,8 @@ pub struct PrimarySettings {
     pub rdb_channel: bool,
     /// Whether the same is done as Valkey does it.
     pub dual_channel: bool,
+    /// Whether `rdb-write-version` asks for what Redis 6.2 loads.
+    pub writes_redis_6: bool,
     /// `min-replicas-to-write`.
     pub replicas_min: usize,
     /// `min-replicas-max-lag`, in milliseconds.
@@ -39,6 +41,7 @@ impl Default for PrimarySettings {
             diskless_replicas_max: 0,
             rdb_channel: false,
             dual_channel: false,
+            writes_redis_6: false,
             replicas_min: 0,
             lag_max_ms: 10_000,
         }

@@ -26,7 +26,7 @@ pub(crate) use moves::{
     MoveDirection, MoveJob, MoveRequest, MoveState, RequestedExport, SlotImport, SlotMoves,
     begin_exports,
 };
-pub(crate) use node::{ClusterNode, World};
+pub(crate) use node::{ClusterNode, DataBehindOrder, World};
 pub(crate) use peer_client::PeerClient;
 pub(crate) use proxy::ProxyStats;
 pub(crate) use rebalance::{RebalanceBy, RebalanceOrder, RebalanceRun, Rebalancer, StepState};

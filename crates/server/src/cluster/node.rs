@@ -45,6 +45,25 @@ use crate::net::network::Network;
 const LOOKS_AT_LOG: usize = 1000;
 const BETWEEN_LOOKS_AT_LOG: Duration = Duration::from_millis(1);
 
+/// What an order leaves of the node's data. What a replica has is its primary's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DataBehindOrder {
+    Kept,
+    /// Nothing is to be left.
+    Void,
+}
+
+impl DataBehindOrder {
+    /// Behind an order that was carried out, by what the node was as it was.
+    fn of(order: &AdminCommand, was_replica: bool) -> Self {
+        match order {
+            AdminCommand::Reset { .. } => Self::Void,
+            AdminCommand::ReplicateNoOne if was_replica => Self::Void,
+            _ => Self::Kept,
+        }
+    }
+}
+
 /// What the driver is given to do.
 pub(super) enum DriverRequest {
     /// What the engine wants to have done.
@@ -161,9 +180,12 @@ impl ClusterNode {
         server: &Network,
         order: &AdminCommand,
         world: World,
-    ) -> Result<(), AdminError> {
+    ) -> Result<DataBehindOrder, AdminError> {
+        let mut data = DataBehindOrder::Kept;
         if let Some(mut core) = self.lock() {
+            let is_replica = !core.cluster.is_primary();
             let mut actions = core.cluster.order(moment(server), order)?;
+            data = DataBehindOrder::of(order, is_replica);
             core.write_down(server, &mut actions);
             if matches!(order, AdminCommand::Claim { .. }) {
                 point_in_claim(ClaimPlace::Telling);
@@ -180,7 +202,7 @@ impl ClusterNode {
             }
         }
         self.publish_slot_map(server, world);
-        Ok(())
+        Ok(data)
     }
 
     /// The directives have changed.

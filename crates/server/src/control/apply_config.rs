@@ -77,6 +77,7 @@ const EFFECTS: &[ConfigEffect] = &[
             "lfu-decay-time",
             "notify-keyspace-events",
             "rdbcompression",
+            "rdb-write-version",
             "import-mode",
         ],
         at_start: true,
@@ -167,6 +168,7 @@ const EFFECTS: &[ConfigEffect] = &[
             "dual-channel-replication-enabled",
             "min-replicas-to-write",
             "min-replicas-max-lag",
+            "rdb-write-version",
         ],
         at_start: true,
         apply: |server| server.links.configure(server),
@@ -322,6 +324,34 @@ const EFFECTS: &[ConfigEffect] = &[
             "tls-port",
         ],
         prepare: |server, _, config| prepare_tls(server, config).map(Prepared::Tls),
+        ..NO_EFFECT
+    },
+    // Metrics and spans are exported elsewhere, in another way, or no longer.
+    ConfigEffect {
+        of: &[
+            "otlp-endpoint",
+            "otlp-headers",
+            "otlp-interval",
+            "otlp-traces",
+            "otlp-arguments",
+            "otlp-service-name",
+            "otlp-service-instance-id",
+            "tls-cert-file",
+            "tls-key-file",
+            "tls-key-file-pass",
+            "tls-client-cert-file",
+            "tls-client-key-file",
+            "tls-client-key-file-pass",
+            "tls-ca-cert-file",
+            "tls-ca-cert-dir",
+            "tls-protocols",
+            "tls-ciphers",
+            "tls-ciphersuites",
+            "tls-groups",
+        ],
+        prepare: |server, _, config| {
+            server.telemetry.prepare(server, config).map(Prepared::Exports)
+        },
         ..NO_EFFECT
     },
     // Workers are started or ended.

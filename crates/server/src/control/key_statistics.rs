@@ -5,11 +5,9 @@
 //! clock has one look of each kind under way at most, and the look ends where keys are held for too
 //! long.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use config::settings::{BIG_KEYS, HOT_KEYS_SAMPLE, KEY_PREFIXES, KEY_PREFIXES_INTERVAL};
 use engine::observe::key_prefixes::{self, PrefixRule, PrefixStats};
+use engine::runtime::background::SoleVisit;
 use keyspace::{BigKeyMetric, Refusal};
 
 use crate::server::Server;
@@ -32,35 +30,8 @@ pub(crate) fn configure(server: &Server) {
 pub(crate) struct KeyStatsSchedule {
     next_big_us: i64,
     next_survey_us: i64,
-    big: LookUnderWay,
-    survey: LookUnderWay,
-}
-
-/// Whether a look that the clock began is under way.
-#[derive(Clone, Default)]
-struct LookUnderWay(Arc<AtomicBool>);
-
-impl LookUnderWay {
-    /// Begins a look that waits for locks, unless the one before is under way.
-    fn begin(&self, server: &'static Server, look: impl FnOnce(usize) + Send + 'static) {
-        if self.0.swap(true, Ordering::Acquire) {
-            return;
-        }
-        let ended = EndOfLook(self.clone());
-        server.threads.background.spawn_visit(move |lane| {
-            let _ended = ended;
-            look(lane);
-        });
-    }
-}
-
-/// Says that a look is over, also where it came to nothing.
-struct EndOfLook(LookUnderWay);
-
-impl Drop for EndOfLook {
-    fn drop(&mut self) {
-        self.0.0.store(false, Ordering::Release);
-    }
+    big: SoleVisit,
+    survey: SoleVisit,
 }
 
 impl KeyStatsSchedule {
@@ -70,7 +41,7 @@ impl KeyStatsSchedule {
         if now_us >= self.next_big_us && server.keyspace.big_keys().is_any() {
             self.next_big_us = now_us + BIG_KEYS_PAUSE_US;
             // What others hold for too long is looked at the next time.
-            self.big.begin(server, move |lane| {
+            _ = self.big.begin(&server.threads.background, move |lane| {
                 for by in [BigKeyMetric::Memory, BigKeyMetric::Elements] {
                     _ = server.observed.key_statistics.big.collect(server.keyspace, lane, by);
                 }
@@ -79,7 +50,9 @@ impl KeyStatsSchedule {
         let pause_us = i64::from(server.config.get(KEY_PREFIXES_INTERVAL)) * 1_000_000;
         if pause_us > 0 && now_us >= self.next_survey_us && !server.gates.loading.is_on() {
             self.next_survey_us = now_us + pause_us;
-            self.survey.begin(server, move |lane| _ = scan_prefixes(server, lane));
+            _ = self
+                .survey
+                .begin(&server.threads.background, move |lane| _ = scan_prefixes(server, lane));
         }
     }
 }

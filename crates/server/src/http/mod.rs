@@ -25,4 +25,5 @@ mod state;
 
 pub(crate) use listener::open;
 pub use metrics::{MetricFamily, metric_families};
+pub(crate) use metrics::{NamePermissions, values as metric_values};
 pub(crate) use state::HttpState;

@@ -140,7 +140,10 @@ impl Links {
         // Writes wait from the answer on, and until it is over.
         let mut pause = Some(server.gates.pause.begin_own());
         let run = move || {
+            let began_us = server.keyspace.clock().monotonic_us();
             let done = self.run(server, &request, &mut pause);
+            let (spans, clock) = (&server.observed.spans, server.keyspace.clock());
+            spans.note_task(clock, "failover", began_us, done.is_err());
             // A writer that goes on finds it over.
             self.set_failover(server, FailoverState::None);
             drop(pause);

@@ -26,6 +26,8 @@ use crate::net::network::Network;
 pub(super) struct Round {
     snapshot: Arc<Snapshot>,
     body: Body,
+    /// When it began, by the monotonic clock.
+    pub(super) began_us: i64,
 }
 
 /// Where the snapshot goes.
@@ -46,7 +48,7 @@ pub(super) fn begin(
     at_cut: impl FnOnce() + Send + 'static,
     done: impl FnOnce(SnapshotEnd) + Send + 'static,
 ) -> Result<Round, String> {
-    let form = form_of(order.requirements, order.target);
+    let form = form_of(order.requirements, order.target, server.config.get(RDB_WRITE_VERSION));
     let snapshot = Snapshot::new(server, SnapshotPurpose::Sync(form), false, false);
     let (sink, body): (Box<dyn SnapshotSink>, Body) = match order.target {
         Whither::Socket => {
@@ -63,8 +65,9 @@ pub(super) fn begin(
     let done = move |end: Result<durability::snapshot::Finished, String>| {
         done(end.map(|finished| finished.bytes));
     };
+    let began_us = server.keyspace.clock().monotonic_us();
     snapshot.start(target, Box::new(done))?;
-    Ok(Round { snapshot, body })
+    Ok(Round { snapshot, body, began_us })
 }
 
 impl Round {
@@ -105,9 +108,12 @@ fn path_of(round: RoundId) -> PathBuf {
 /// What a snapshot has to be like. A replica that meets a value which it does not know ends its
 /// process, so it is sent none: what needs a newer version ends the sync here, with a line. A
 /// replica that says nothing may be Redis 7.0; `rdb-write-version` says otherwise.
-fn form_of(requirements: Requirements, target: Whither) -> SyncFormat {
+fn form_of(requirements: Requirements, target: Whither, asked: u16) -> SyncFormat {
     let Requirements { keys, functions, compressed, checksum, reader, .. } = requirements;
     let version = match reader {
+        // One of ours has all that is stored, whatever is written for others.
+        RdbReader::Apus => 0,
+        _ if asked != 0 => asked,
         // A file's head says what is in it, and a loader that cannot read that says so.
         RdbReader::Unknown if target == Whither::Disk => 0,
         reader => version_of(reader),

@@ -264,7 +264,7 @@ impl LinksThread {
         let (journal, mut place) = (&self.server.journal, LinePlace::default());
         let is_safe = poll_fn(|context| {
             let offset = self.primary_link.sync_target.get();
-            let lsn = self.with_replication_state(|core, _| core.lsn_of(offset));
+            let lsn = self.with_replication_state(|core, server| core.lsn_of(server, offset));
             match journal.wait_for_safety(lsn, context.waker(), &mut place) {
                 true => Poll::Pending,
                 false => Poll::Ready(()),

@@ -2,7 +2,8 @@
 //!
 //! Invariants: what the engine wants done is queued for the links' thread while the lock is held,
 //! so that it is done in the order in which it was decided; a place in the backlog is taken before
-//! the backlog may change. An offset is an LSN and a shift, which changes with the history only.
+//! the backlog may change. An offset is a shift, which changes with the history only, and what the
+//! journal has of the stream.
 
 use std::task::Waker;
 
@@ -35,7 +36,7 @@ pub(super) struct ReplicationState {
     /// The link to our own primary, if we have one.
     pub(super) link: ReplicaLink,
     pub(super) history: History,
-    /// How much an offset is more than its LSN.
+    /// How much an offset is more than what the journal has of the stream up to there.
     shift: i64,
     pub(super) stream: Option<ReplicationStream>,
     /// Whether our data stand nowhere in the stream of the primary that we leave.
@@ -99,12 +100,7 @@ impl ReplicationState {
 
     /// The offset of the stream's end.
     pub(super) fn offset(&self, server: &Network) -> u64 {
-        server.journal.end().saturating_add_signed(self.shift)
-    }
-
-    /// The LSN of an offset; 0 of one before the first.
-    fn lsn(&self, offset: u64) -> Lsn {
-        offset.saturating_add_signed(-self.shift)
+        server.journal.stream_end().saturating_add_signed(self.shift)
     }
 
     /// What we are.
@@ -131,14 +127,18 @@ impl ReplicationState {
     /// Up to where the stream is on our disk, where there is a log.
     pub(super) fn synced_offset(&self, server: &Network) -> u64 {
         match server.aof.is_relied_on() {
-            true => server.journal.safe().saturating_add_signed(self.shift),
+            true => {
+                let safe = server.journal.safe().saturating_sub(server.journal.beside_stream());
+                safe.saturating_add_signed(self.shift)
+            }
             false => 0,
         }
     }
 
-    /// Where an offset of the stream lies in our journal.
-    pub(super) fn lsn_of(&self, offset: u64) -> Lsn {
-        offset.saturating_add_signed(-self.shift)
+    /// Where an offset of the stream lies in our journal, or a little behind: what was written
+    /// beside the stream since may stand between.
+    pub(super) fn lsn_of(&self, server: &Network, offset: u64) -> Lsn {
+        offset.saturating_add_signed(-self.shift).saturating_add(server.journal.beside_stream())
     }
 
     /// Our primary's address, as MONITOR shows it.
@@ -163,7 +163,7 @@ impl ReplicationState {
                 History::of_primary(saved, fresh)
             }
         };
-        self.shift = signed(saved.offset) - signed(server.journal.end());
+        self.shift = signed(saved.offset) - signed(server.journal.stream_end());
         self.begin_stream(server, saved.offset);
         self.publish(server);
         let database = saved.database as usize;
@@ -184,7 +184,7 @@ impl ReplicationState {
         };
         self.has_lost_position = false;
         // Before the id: what is published in between would be true of neither.
-        self.shift = signed(offset) - signed(server.journal.end());
+        self.shift = signed(offset) - signed(server.journal.stream_end());
         self.ask(server, |primary, stream| {
             stream.history.adopt(id);
             primary.drop_all(now_ms(server));
@@ -327,8 +327,8 @@ impl ReplicationState {
         let hides = is_replica && !config.get(REPLICA_SERVE_STALE_DATA);
         server.gates.replica_role.set_stale(hides && state != LinkState::Connected);
         let acks = self.primary.acks().map(|(applied, synced)| ReplicaAck {
-            applied: self.lsn(applied),
-            synced: self.lsn(synced),
+            applied: self.lsn_of(server, applied),
+            synced: self.lsn_of(server, synced),
         });
         server.journal.replica_acks.set(acks.collect());
     }

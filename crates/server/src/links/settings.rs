@@ -4,11 +4,13 @@ use config::Config;
 use config::DisklessLoad;
 use config::settings::{
     APPENDONLY, CLIENT_OUTPUT_BUFFER_LIMIT, DUAL_CHANNEL_REPLICATION_ENABLED, MASTERAUTH,
-    MASTERUSER, MIN_REPLICAS_MAX_LAG, MIN_REPLICAS_TO_WRITE, REPL_BACKLOG_TTL, REPL_DISKLESS_LOAD,
-    REPL_DISKLESS_SYNC, REPL_DISKLESS_SYNC_DELAY, REPL_DISKLESS_SYNC_MAX_REPLICAS,
-    REPL_PING_REPLICA_PERIOD, REPL_RDB_CHANNEL, REPL_TIMEOUT, REPLICA_ANNOUNCE_IP,
-    REPLICA_ANNOUNCE_PORT, REPLICA_FULL_SYNC_BUFFER_LIMIT, TLS_PORT, TLS_REPLICATION,
+    MASTERUSER, MIN_REPLICAS_MAX_LAG, MIN_REPLICAS_TO_WRITE, RDB_WRITE_VERSION, REPL_BACKLOG_TTL,
+    REPL_DISKLESS_LOAD, REPL_DISKLESS_SYNC, REPL_DISKLESS_SYNC_DELAY,
+    REPL_DISKLESS_SYNC_MAX_REPLICAS, REPL_PING_REPLICA_PERIOD, REPL_RDB_CHANNEL, REPL_TIMEOUT,
+    REPLICA_ANNOUNCE_IP, REPLICA_ANNOUNCE_PORT, REPLICA_FULL_SYNC_BUFFER_LIMIT, TLS_PORT,
+    TLS_REPLICATION,
 };
+use persist::rdb::writes_redis_6;
 use replication::primary::{OutputLimit, PrimarySettings};
 use replication::replica::{LoadMode, ReplicaSettings};
 
@@ -27,6 +29,7 @@ pub(super) fn of_primary(config: &Config) -> PrimarySettings {
         diskless_replicas_max: config.get(REPL_DISKLESS_SYNC_MAX_REPLICAS),
         rdb_channel: config.get(REPL_RDB_CHANNEL),
         dual_channel: config.get(DUAL_CHANNEL_REPLICATION_ENABLED),
+        writes_redis_6: writes_redis_6(config.get(RDB_WRITE_VERSION)),
         replicas_min: config.get(MIN_REPLICAS_TO_WRITE),
         lag_max_ms: u64::from(config.get(MIN_REPLICAS_MAX_LAG)) * SECOND_MS,
     }

@@ -451,6 +451,9 @@ impl LinksThread {
             return;
         }
         let (server, links, id) = (self.server, self.links, order.round);
+        // The directive may be another one since a replica asked.
+        let meets = full_sync::met_by(order.requirements.reader, &server.config);
+        order.replicas.iter().for_each(|replica| self.at(*replica, |out| out.meets = meets));
         let at_cut = move || {
             links.core(server).note_cut(server, id);
             links.send(server, LinksMessage::RunActions);
@@ -468,6 +471,10 @@ impl LinksThread {
         match end {
             Ok(_) => log_notice!(server.log, "Background RDB transfer terminated with success"),
             Err(why) => log_warning!(server.log, "Background transfer error: {why}"),
+        }
+        if let Some(began_us) = self.with_round(id, |round| round.began_us) {
+            let (spans, clock) = (&server.observed.spans, server.keyspace.clock());
+            spans.note_task(clock, "full sync", began_us, end.is_err());
         }
         let path = self.with_round(id, |round| round.path().cloned()).flatten();
         let now = now_ms(server);

@@ -41,6 +41,7 @@ pub(crate) use server::MemcachedServer;
 
 use engine::execute::ForeignRequest;
 use engine::lane::Lane;
+use engine::runtime::background::SoleVisit;
 use engine::session::{LockWaitEnd, MemcachedState, Session, Step};
 use engine::table::command_table::CommandEntry;
 
@@ -77,6 +78,7 @@ pub(crate) struct Memcached {
     evicted_idle_s: AtomicU32,
     /// When all items are to be forgotten, in Unix milliseconds; 0 for not at all.
     flush_at: AtomicI64,
+    due_flush: SoleVisit,
 }
 
 /// What its clients are told of TLS, as of the slow clock's last look.
@@ -115,8 +117,15 @@ impl Memcached {
         let at = self.flush_at.load(Ordering::Relaxed);
         let now = server.keyspace.clock().now_ms();
         let is_due = at != 0 && at <= now && !server.keyspace.settings().holds_expiry(now);
-        if is_due && self.flush_at.swap(0, Ordering::Relaxed) == at {
-            server.threads.background.spawn_visit(move |lane| flush::flush_when_due(server, lane));
+        if is_due {
+            // What is due beside one that still waits is so at the next look, too.
+            _ = self.due_flush.begin(&server.threads.background, move |lane| {
+                let flush_at = &server.memcached.flush_at;
+                let taken = flush_at.compare_exchange(at, 0, Ordering::Relaxed, Ordering::Relaxed);
+                if taken.is_ok() {
+                    flush::flush_when_due(server, lane);
+                }
+            });
         }
     }
 }

@@ -137,7 +137,12 @@ impl Listeners {
         Ok(listeners)
     }
 
-    /// The address to name to an operator that wants to try us.
+    /// Whether clients of Redis have no port in clear, but one of TLS.
+    pub(crate) fn is_encrypted_only(&self) -> bool {
+        self.redis.port().is_some() && self.redis.plain_port().is_none()
+    }
+
+    /// The port of clients of Redis, the one in clear where there is one.
     pub(crate) fn port(&self) -> Option<u16> {
         self.redis.port()
     }

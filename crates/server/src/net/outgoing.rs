@@ -25,6 +25,24 @@ pub(crate) async fn connect_to_primary(
     port: u16,
 ) -> io::Result<TcpStream> {
     let protocol = if config.get(REPL_MPTCP) { Protocol::MPTCP } else { Protocol::TCP };
+    connect_to_any(config, host, port, protocol).await
+}
+
+/// Connects to a host, by the first of its addresses that answers.
+pub(crate) async fn connect_to_host(
+    config: &Config,
+    host: &str,
+    port: u16,
+) -> io::Result<TcpStream> {
+    connect_to_any(config, host, port, Protocol::TCP).await
+}
+
+async fn connect_to_any(
+    config: &Config,
+    host: &str,
+    port: u16,
+    protocol: Protocol,
+) -> io::Result<TcpStream> {
     let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in lookup_host((host, port)).await? {
         match finish(open(config, address, protocol)?, address).await {

@@ -141,9 +141,9 @@ impl ConsumerGroup {
         self.pending.from(id)
     }
 
-    /// The pending entries that were delivered at a time or before, in the order of their IDs.
-    pub fn pending_not_after(&self, time: i64) -> impl Iterator<Item = PendingEntry> {
-        self.pending.not_after(time)
+    /// The pending entries, those first that were delivered longest ago; of one time by their IDs.
+    pub fn pending_by_time(&self) -> impl Iterator<Item = PendingEntry> {
+        self.pending.by_time()
     }
 
     /// The name of an entry's owner; empty if there is none.

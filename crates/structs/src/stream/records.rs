@@ -4,6 +4,8 @@
 //! Invariant: a page holds rising IDs; its summary knows the earliest time among its records, so
 //! what has been idle for long is found without a walk over the rest.
 
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::id::EntryId;
@@ -40,6 +42,29 @@ pub(super) struct Earliest {
     count: u64,
     time: i64,
 }
+
+/// A record by its time and its ID.
+struct TimedRecord<R>((i64, EntryId), R);
+
+impl<R> Ord for TimedRecord<R> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl<R> PartialOrd for TimedRecord<R> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<R> PartialEq for TimedRecord<R> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<R> Eq for TimedRecord<R> {}
 
 impl<R: Record> Default for Records<R> {
     fn default() -> Self {
@@ -108,17 +133,23 @@ impl<R: Record> Records<R> {
         self.ranks(self.rank_of(id)..self.len())
     }
 
-    /// All records whose time is not after this one.
-    pub(super) fn not_after(&self, time: i64) -> impl Iterator<Item = R> {
-        let mut next = 0;
+    /// All records by their times, and those of one time by their IDs; pages are opened as they
+    /// are come to.
+    pub(super) fn by_time(&self) -> impl Iterator<Item = R> {
+        let key = |summary: &Earliest, first: &EntryId| (summary.time, *first);
+        let mut pages = self.tree.ranked_leaves(key);
+        let mut opened = BinaryHeap::new();
         std::iter::from_fn(move || {
-            let holds = |summary: &Earliest| summary.time <= time;
-            let (page, first) = self.tree.find_summary_from(next, holds)?;
-            next = first + page.0.len() as u64;
-            Some(page)
+            // A page whose key is above a record's holds none that comes before that.
+            while let Some(page) =
+                pages.next_up_to(opened.peek().map(|Reverse(TimedRecord(next, _))| next))
+            {
+                let timed =
+                    |record: &R| Reverse(TimedRecord((record.time(), record.id()), *record));
+                opened.extend(page.0.iter().map(timed));
+            }
+            opened.pop().map(|Reverse(TimedRecord(_, record))| record)
         })
-        .flat_map(|page| page.0.iter().copied())
-        .filter(move |record| record.time() <= time)
     }
 
     fn ranks(&self, ranks: Range<u64>) -> impl Iterator<Item = R> {

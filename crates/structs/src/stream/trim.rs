@@ -120,8 +120,8 @@ impl Stream {
         (gone, self.log.remove_nodes(0..gone))
     }
 
-    /// Goes through the nodes entry by entry: through one where entries are deleted just so. How
-    /// many went, and before which ID it has looked.
+    /// Goes through the nodes entry by entry, up to the one in which the threshold lies: through
+    /// one where entries are deleted just so. How many went, and before which ID it has looked.
     fn trim_entries(
         &mut self,
         trim: &Trim,
@@ -146,7 +146,7 @@ impl Stream {
             let here = self.trim_node(trim, rank, len, by);
             deleted += here;
             rank += live - here;
-            if by_reference.is_none() {
+            if by_reference.is_none() || !goes {
                 break;
             }
         }

@@ -17,10 +17,12 @@ use crate::runtime::cores::Cores;
 use crate::runtime::lanes::{FIRST_HEAVY_LANE, MAX_JOBS, MAX_TRANSACTIONS, MAX_VISITS};
 
 mod pool;
+mod sole_visit;
 mod tx;
 
 pub use pool::BetweenJobs;
 use pool::Pool;
+pub use sole_visit::SoleVisit;
 pub use tx::{
     BETWEEN_LOOKS, BackgroundAccess, visiting, wait_for, wait_for_client, wait_for_client_while,
     wait_while,

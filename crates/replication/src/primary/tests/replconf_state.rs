@@ -56,6 +56,17 @@ fn each_word_has_its_reply() {
 }
 
 #[test]
+fn a_client_is_a_node_that_the_cluster_knows() {
+    let is_node = |name: &[u8]| name == b"n";
+    let nameable = Nameable { nodes: Some(&is_node), ..Nameable::default() };
+    let mut announced = ReplconfState::default();
+    let mut say = |name: &[u8]| announced.replconf(&[b"SET-cluster-node-id", name], &nameable);
+    assert_eq!(say(b"m"), ReplconfReply::Error(b"ERR Unknown node m".to_vec()));
+    assert_eq!(say(b"n"), ReplconfReply::Ok);
+    assert_eq!(announced.cluster_node.as_deref(), Some("n"));
+}
+
+#[test]
 fn acknowledgements_are_never_answered() {
     let ack = |offset, fsynced| ReplconfReply::Ack(Ack { offset, fsynced });
     for (words, reply) in [

@@ -296,3 +296,31 @@ fn two_rounds_have_two_marks() {
     let done = hand.done();
     assert!(done.contains(&"1: #1".to_owned()) && done.contains(&"2: #2".to_owned()));
 }
+
+/// Redis 6.2 introduces itself as Redis 7.0 does, and leaves where it cannot load its data.
+#[test]
+fn a_replica_that_leaves_with_its_data_unloaded_is_told_of() {
+    let told_of = |words: &str, writes_redis_6: bool, loads: bool| {
+        let mut hand = Hand::with_backlog(|settings| {
+            (settings.diskless_delay_ms, settings.writes_redis_6) = (0, writes_redis_6);
+        });
+        hand.attach(1, words);
+        hand.cut(1);
+        hand.primary.snapshot_streamed(RoundId(1), 0);
+        hand.primary.body_sent(ReplicaId(1), 0);
+        if loads {
+            hand.ack(1, "1000");
+        }
+        hand.logged();
+        hand.primary.closed(ReplicaId(1), 0);
+        let is_told =
+            hand.logged().iter().any(|line| line.ends_with("they want rdb-write-version 9 here"));
+        hand.attach(2, words);
+        assert_eq!(hand.done().is_empty(), is_told, "the next round waits a while");
+        is_told
+    };
+    assert!(told_of("eof psync2", false, false));
+    assert!(!told_of("eof psync2", false, true), "it has loaded them");
+    assert!(!told_of("eof psync2", true, false), "it was given what it loads");
+    assert!(!told_of("eof psync2 version=9.0.0", false, false), "it is Valkey");
+}

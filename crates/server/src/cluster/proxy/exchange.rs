@@ -25,7 +25,8 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::handle::RequestProxy;
-use super::link::{HeldReplies, LinkOrder, LinkReply, LinkRequest};
+use super::held_memory::HeldMemory;
+use super::link::{LinkOrder, LinkReply, LinkRequest};
 use super::node_wait::{NodeAnswer, NodeWait};
 use super::pool::{LinkHandle, LinkKey, LinkPools, LinkPurpose};
 use super::redirection::RedirectedTo;
@@ -35,6 +36,13 @@ const HOPS_MAX: u32 = 16;
 
 /// From the third node on each waits so much longer: the nodes are not of one mind yet.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// What is sent together and is so long has a link of its own: it holds up nobody else, and is
+/// nobody's burden if its client goes.
+const LONG: usize = 256 << 10;
+
+/// How the reply to an EXEC begins, its first byte left out, that was refused for its own sake.
+const DISCARDED: &[u8] = b"EXECABORT Transaction discarded because of: ";
 
 /// What a client is told that was asked to wait no longer, where its node cannot be asked.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -54,7 +62,7 @@ struct ForwardExchange {
     is_encrypted: bool,
     /// The replies that are there.
     replies: Vec<Option<Output>>,
-    held: Rc<HeldReplies>,
+    held: Rc<HeldMemory>,
     /// Whether the reply to any request is lost, which may still be done.
     is_lost: bool,
 }
@@ -132,7 +140,7 @@ pub(super) async fn run(pools: Rc<LinkPools>, order: ForwardOrder) {
     let mut session = BatchSession { sender, unblocked, ends: None };
     let mut exchange = ForwardExchange {
         pools: Rc::clone(&pools),
-        held: HeldReplies::new(Arc::clone(&batch.client)),
+        held: HeldMemory::new(Arc::clone(&batch.client), batch.memory()),
         batch,
         is_encrypted,
         replies: (0..count).map(|_| None).collect(),
@@ -225,15 +233,34 @@ impl ForwardExchange {
                 ForwardBody::Blocking => self.send_and_wait(hops, session).await?,
                 ForwardBody::Transaction(_) => self.send_transaction(hops, session).await?,
                 ForwardBody::Plain | ForwardBody::Program(_) => {
-                    let (order, receiver) = self.order_of(hops);
-                    self.pools.send(self.key(hops[0].to, self.purpose_of(hops)), order);
-                    session.await_replies(receiver, hops.len()).await?
+                    self.send_together(hops, session).await?
                 }
             };
             self.is_lost |= replies.iter().any(|reply| matches!(reply, LinkReply::Lost(_)));
             results.extend(hops.iter().copied().zip(replies.into_iter().map(Some)));
         }
         Some(results)
+    }
+
+    /// Sends requests in one write; nothing if their client has gone.
+    async fn send_together(
+        &self,
+        hops: &[ForwardAttempt],
+        session: &mut BatchSession,
+    ) -> Option<Vec<LinkReply>> {
+        let (order, receiver) = self.order_of(hops);
+        if order.bytes.len() < LONG {
+            self.pools.send(self.key(hops[0].to, self.purpose_of(hops)), order);
+            return session.await_replies(receiver, hops.len()).await;
+        }
+        let key = self.key(hops[0].to, LinkPurpose::Alone);
+        let link = self.pools.take(key);
+        let Some(replies) = self.send_by(&link, (order, receiver), session).await else {
+            link.abort();
+            return None;
+        };
+        self.pools.keep(key, link);
+        Some(replies)
     }
 
     /// What links have to be for that may send these.
@@ -261,7 +288,7 @@ impl ForwardExchange {
         let link = self.pools.take(key);
         let mut bytes = Vec::new();
         let skipped = ForwardedRequest::encode_multi(hops[0].asks, &mut bytes);
-        let order = self.order(bytes, vec![LinkRequest { begin: 0, skipped }]);
+        let order = self.order(bytes, vec![LinkRequest { begin: 0, skipped, is_program: false }]);
         let mut opened = self.send_by(&link, order, session).await?;
         match opened.pop() {
             Some(LinkReply::Whole(output, _)) if output.front() == b"+OK\r\n" => {}
@@ -272,7 +299,10 @@ impl ForwardExchange {
                 return Some(refused.into_iter().collect());
             }
         }
-        let replies = self.send_by(&link, self.order_of(hops), session).await?;
+        let Some(replies) = self.send_by(&link, self.order_of(hops), session).await else {
+            link.abort();
+            return None;
+        };
         // What EXEC has not ended would take in whatever comes next.
         if replies.iter().all(ends_transaction) {
             self.pools.keep(key, link);
@@ -345,8 +375,10 @@ impl ForwardExchange {
         let (mut bytes, mut requests) = (Vec::new(), Vec::with_capacity(hops.len()));
         for hop in hops {
             let begin = bytes.len();
-            let skipped = self.batch.requests[hop.index].encode(hop.asks, &mut bytes);
-            requests.push(LinkRequest { begin, skipped });
+            let request = &self.batch.requests[hop.index];
+            let skipped = request.encode(hop.asks, &mut bytes);
+            let is_program = matches!(request.body, ForwardBody::Program(_));
+            requests.push(LinkRequest { begin, skipped, is_program });
         }
         self.order(bytes, requests)
     }
@@ -358,7 +390,7 @@ impl ForwardExchange {
     ) -> (LinkOrder, oneshot::Receiver<Vec<LinkReply>>) {
         let (sender, receiver) = oneshot::channel();
         let (ceiling, may_wait) = (self.batch.ceiling, self.batch.blocking().is_some());
-        let held = Some(Rc::clone(&self.held));
+        let held = Some(self.held.with_sent(bytes.len()));
         (LinkOrder { bytes, requests, ceiling, may_wait, held, sender }, receiver)
     }
 
@@ -428,6 +460,7 @@ impl ForwardExchange {
         };
         match reply {
             LinkReply::Whole(output, refused) => self.judge_reply(hop, output, refused),
+            LinkReply::OfProgram(output) => ReplyAction::Final(output),
             LinkReply::Unreachable(why) => fail(format!(
                 "CLUSTERDOWN The node {} that serves the key cannot be reached: {why}",
                 name()
@@ -462,22 +495,31 @@ impl ForwardExchange {
             return ReplyAction::Final(output);
         };
         let body = &self.batch.requests[hop.index].body;
-        let said = said_by_node(body, own, refused.as_deref());
-        if let Some(redirected) = said.and_then(RedirectedTo::parse) {
+        // What was refused first is the cause of what follows.
+        let said = refused.as_deref().unwrap_or(own);
+        if let Some(redirected) = RedirectedTo::parse(said) {
             let found = redirected.find(self.pools.context.node, hop.to);
-            let Some(to) = found else { return ReplyAction::Final(output) };
-            let next = ForwardAttempt { to, asks: redirected.asks, ..hop };
+            let asks = redirected.asks;
             let told = match refused {
                 Some(line) => error(&String::from_utf8_lossy(&line)),
                 None => output,
             };
-            return ReplyAction::Follow(next, told);
+            return match found {
+                Some(to) => ReplyAction::Follow(ForwardAttempt { to, asks, ..hop }, told),
+                None => ReplyAction::Final(told),
+            };
         }
         match (body, refused) {
             (ForwardBody::Transaction(_), Some(cause)) if own.starts_with(b"EXECABORT") => {
                 let cause = String::from_utf8_lossy(&cause);
                 let told = format!("EXECABORT Transaction discarded because of: {cause}");
                 ReplyAction::Final(error(&told))
+            }
+            // Its client has sent no EXEC.
+            (ForwardBody::Program(_), cause) => {
+                let cause = cause.as_deref().unwrap_or(own);
+                let cause = cause.strip_prefix(DISCARDED).unwrap_or(cause).trim_ascii_end();
+                ReplyAction::Final(error(&String::from_utf8_lossy(cause)))
             }
             _ => ReplyAction::Final(output),
         }
@@ -501,19 +543,6 @@ fn error(text: &str) -> Output {
     let mut output = Output::new();
     Reply::new(&mut output, Resp::Two).error(text);
     output
-}
-
-/// The error by which a node itself may have sent a request elsewhere. What a program replies are
-/// its own words, unless what went ahead of it was answered by the same.
-fn said_by_node<'a>(
-    body: &ForwardBody,
-    own: &'a [u8],
-    refused: Option<&'a [u8]>,
-) -> Option<&'a [u8]> {
-    match body {
-        ForwardBody::Program(_) => refused.filter(|line| *line == own.trim_ascii_end()),
-        _ => refused.or(Some(own)),
-    }
 }
 
 /// Whether a reply to EXEC says that its link is in no transaction any more.
@@ -543,24 +572,4 @@ fn unsent(count: usize) -> Vec<LinkReply> {
 /// Of requests whose link has ended without a word nothing is known.
 fn lost(count: usize) -> Vec<LinkReply> {
     (0..count).map(|_| LinkReply::Lost("the link has ended".to_owned())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use engine::session::ForwardBody;
-
-    use super::said_by_node;
-
-    #[test]
-    fn a_program_does_not_speak_for_its_node() {
-        let (own, said) = (b"MOVED 1 a:1\r\n".as_slice(), b"MOVED 1 a:1".as_slice());
-        let program = ForwardBody::Program(None);
-        assert_eq!(said_by_node(&program, own, None), None);
-        assert_eq!(said_by_node(&program, own, Some(b"MOVED 1 b:1")), None);
-        assert_eq!(said_by_node(&program, own, Some(b"NOPERM no")), None);
-        assert_eq!(said_by_node(&program, own, Some(said)), Some(said));
-        assert_eq!(said_by_node(&ForwardBody::Plain, own, None), Some(own));
-        let first = said_by_node(&ForwardBody::Plain, b"EXECABORT no", Some(said));
-        assert_eq!(first, Some(said));
-    }
 }

@@ -13,6 +13,7 @@ use proto::Resp;
 use proto::args::encode_command;
 use proto::value::{ReplyLimits, ReplyParser, Value};
 
+use super::client_identity::ClientIdentity;
 use super::pool::LinkKey;
 use crate::cluster::start::ClusterContext;
 use crate::net::connection::Stream;
@@ -44,11 +45,11 @@ enum Weight {
     Wanted,
 }
 
-/// Connects to a node and introduces this one; the link, and its client's id there.
+/// Connects to a node and introduces this one; the link, and what it is called there.
 pub(super) async fn connect(
     context: ClusterContext,
     key: LinkKey,
-) -> Result<(Stream, Option<i64>), String> {
+) -> Result<(Stream, Option<ClientIdentity>), String> {
     let ClusterContext { server, node, .. } = context;
     let address = node.link_address(key.node, key.is_encrypted);
     let address = address.ok_or_else(|| match key.is_encrypted {
@@ -67,17 +68,16 @@ pub(super) async fn connect(
     let request: Vec<u8> = words.iter().flat_map(|word| &word.request).copied().collect();
     write_all(&mut stream, &request).await.map_err(|error| strerror(&error))?;
     let mut parser = ReplyParser::new(LIMITS);
-    let mut id = None;
+    let mut identity = None;
     for word in &words {
         match read(&mut stream, &mut parser).await? {
             Value::Error(line) if is_fatal(word.weight, &line) => {
                 return Err(String::from_utf8_lossy(&line).into_owned());
             }
-            Value::Integer(number) => id = Some(number),
-            _ => {}
+            value => identity = value.as_bytes().and_then(ClientIdentity::parse).or(identity),
         }
     }
-    Ok((stream, id))
+    Ok((stream, identity))
 }
 
 fn words(context: ClusterContext, key: LinkKey) -> Vec<Word> {
@@ -107,7 +107,7 @@ fn words(context: ClusterContext, key: LinkKey) -> Vec<Word> {
     if key.database != 0 {
         add(Weight::Needed, &[b"SELECT", key.database.to_string().as_bytes()]);
     }
-    add(Weight::Wanted, &[b"CLIENT", b"ID"]);
+    add(Weight::Wanted, &[b"CLIENT", b"INFO"]);
     words
 }
 

@@ -4,24 +4,24 @@
 //! until it has its reply, so that the end of the link says of each whether it was sent. A link on
 //! which anything was not as expected is not used again.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use base::io_error_text::strerror;
 use base::time::Clock;
-use engine::clients::registry::Client;
 use proto::{Output, Reply, ReplyScanner, Resp};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
+use super::client_identity::ClientIdentity;
+use super::held_memory::HeldBytes;
 use super::outgoing::{OutgoingBytes, SLICES_MAX};
 use crate::net::connection::Stream;
 
@@ -34,11 +34,11 @@ const READS_PER_TURN: usize = 8;
 /// A buffer of more bytes is given back once it is empty.
 const KEPT_CAPACITY: usize = 1 << 20;
 
+/// How the reply to EXEC of one command begins.
+const ARRAY_OF_ONE: &[u8] = b"*1\r\n";
+
 /// No line of an error among replies that are left out is kept beyond this.
 const LINE_MAX: usize = 1024;
-
-/// So many more bytes of replies are noted as their client's: few replies are as long.
-const NOTED_STEP: usize = 64 << 10;
 
 /// Requests that go by a link together.
 pub(super) struct LinkOrder {
@@ -50,40 +50,11 @@ pub(super) struct LinkOrder {
     pub(super) ceiling: usize,
     /// Whether the reply may be long in coming, as its command waits for something.
     pub(super) may_wait: bool,
-    /// Where replies count that have come, if they are a client's.
-    pub(super) held: Option<Rc<HeldReplies>>,
+    /// The client's figures, in which what is sent counts until the replies are there, and these
+    /// count, too; nothing if no client asks.
+    pub(super) held: Option<HeldBytes>,
     /// Takes what came of each, in order.
     pub(super) sender: oneshot::Sender<Vec<LinkReply>>,
-}
-
-/// The bytes of replies that wait for others of their batch, in their client's figures.
-pub(super) struct HeldReplies {
-    client: Arc<Client>,
-    bytes: Cell<usize>,
-    noted: Cell<usize>,
-}
-
-impl HeldReplies {
-    pub(super) fn new(client: Arc<Client>) -> Rc<Self> {
-        Rc::new(Self { client, bytes: Cell::default(), noted: Cell::default() })
-    }
-
-    fn add(&self, bytes: usize) {
-        let bytes = self.bytes.get() + bytes;
-        self.bytes.set(bytes);
-        if bytes - self.noted.get() >= NOTED_STEP {
-            self.noted.set(bytes);
-            self.client.note_forwarded(bytes);
-        }
-    }
-}
-
-impl Drop for HeldReplies {
-    fn drop(&mut self) {
-        if self.noted.get() > 0 {
-            self.client.note_forwarded(0);
-        }
-    }
 }
 
 /// A request in an order.
@@ -93,12 +64,16 @@ pub(super) struct LinkRequest {
     pub(super) begin: usize,
     /// So many replies before its own are nobody's.
     pub(super) skipped: usize,
+    /// Whether it is a program between MULTI and EXEC.
+    pub(super) is_program: bool,
 }
 
 /// What came of a request.
 pub(super) enum LinkReply {
     /// The reply; and the first error among those before it.
     Whole(Output, Option<Vec<u8>>),
+    /// What a program replied, which is none of its node's words.
+    OfProgram(Output),
     /// No byte of it was sent, as there is no link.
     Unreachable(String),
     /// No byte of it was sent when the link ended.
@@ -109,7 +84,7 @@ pub(super) enum LinkReply {
 
 impl LinkReply {
     fn forget(&mut self) {
-        if let Self::Whole(output, _) = self {
+        if let Self::Whole(output, _) | Self::OfProgram(output) = self {
             *output = Output::new();
         }
     }
@@ -128,8 +103,8 @@ pub(super) struct LinkState {
     pub(super) first_us: Cell<i64>,
     /// When it was used last, on the monotonic clock.
     pub(super) used_us: Cell<i64>,
-    /// Its client's id at the other node.
-    pub(super) client_id: Cell<Option<i64>>,
+    /// What it is called at the other node.
+    pub(super) identity: OnceCell<ClientIdentity>,
 }
 
 /// How long a node may be silent while a reply is due.
@@ -161,14 +136,32 @@ struct WaitingOrder {
     replies: Vec<LinkReply>,
     /// So many replies are left that come before that of the present request.
     skipped: usize,
-    /// The beginning of the one of them that is read.
+    /// The beginning of the one of them that is read, or of a reply to EXEC.
     line: Vec<u8>,
     refused: Option<Vec<u8>>,
+    program: ProgramReply,
+    /// So many replies are left that come behind those of all requests that were answered.
+    trailing: usize,
+    /// Whether the link may still be in a transaction.
+    leaves_transaction: bool,
     output: Output,
     ceiling: usize,
     may_wait: bool,
-    held: Option<Rc<HeldReplies>>,
+    held: Option<HeldBytes>,
     sender: oneshot::Sender<Vec<LinkReply>>,
+}
+
+/// Where the reply to a program is among those to MULTI, the program and EXEC.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ProgramReply {
+    /// The reply to EXEC, or what is in its array; the first bytes will tell.
+    ToExec,
+    /// The element of that array.
+    InArray,
+    /// EXEC was refused, and this is how.
+    Refusal,
+    /// The reply to the program itself, as MULTI was refused and the program ran alone.
+    Alone,
 }
 
 /// Answers all orders of a link that never stood.
@@ -218,6 +211,7 @@ impl Link {
         if let Err(why) = self.write(cx) {
             return Poll::Ready(Err(why));
         }
+        self.take_back(cx);
         if let Poll::Ready(why) = self.read(cx) {
             return Poll::Ready(Err(why));
         }
@@ -245,20 +239,8 @@ impl Link {
             self.progress_us = self.clock.monotonic_us();
         }
         let begin = self.output.push(bytes);
-        let skipped = requests.first().map_or(0, |first| first.skipped);
-        self.waiting.push_back(WaitingOrder {
-            begin,
-            requests,
-            replies: Vec::new(),
-            skipped,
-            line: Vec::new(),
-            refused: None,
-            output: fresh_output(ceiling),
-            ceiling,
-            may_wait,
-            held,
-            sender,
-        });
+        let order = WaitingOrder::new(begin, requests, (ceiling, may_wait, held), sender);
+        self.waiting.push_back(order);
     }
 
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
@@ -273,6 +255,20 @@ impl Link {
                 Poll::Ready(Ok(0)) => return Err(strerror(&ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => self.output.consume(count),
                 Poll::Ready(Err(error)) => return Err(strerror(&error)),
+            }
+        }
+    }
+
+    /// Takes back what nobody waits for any more, if none of it is sent.
+    fn take_back(&mut self, cx: &mut Context<'_>) {
+        let sent = self.output.sent();
+        let mut place = self.waiting.len();
+        while place > 0 && self.waiting[place - 1].begin >= sent {
+            place -= 1;
+            let order = &mut self.waiting[place];
+            if order.sender.poll_closed(cx).is_ready() && self.output.take_back(order.begin) {
+                self.waiting.remove(place);
+                self.state.outstanding.set(self.state.outstanding.get() - 1);
             }
         }
     }
@@ -318,8 +314,12 @@ impl Link {
                 self.state.outstanding.set(self.state.outstanding.get() - 1);
                 self.state.used_us.set(self.progress_us);
                 self.state.first_us.set(self.progress_us);
+                let is_open = order.leaves_transaction;
                 // The session may be gone.
                 let _ = order.sender.send(order.replies);
+                if is_open {
+                    return Err("a transaction by it has not ended".to_owned());
+                }
             }
         }
         clear(&mut self.input);
@@ -358,22 +358,82 @@ impl Link {
 }
 
 impl WaitingOrder {
+    fn new(
+        begin: u64,
+        requests: Vec<LinkRequest>,
+        (ceiling, may_wait, held): (usize, bool, Option<HeldBytes>),
+        sender: oneshot::Sender<Vec<LinkReply>>,
+    ) -> Self {
+        let skipped = requests.first().map_or(0, |first| first.skipped);
+        Self {
+            begin,
+            requests,
+            replies: Vec::new(),
+            skipped,
+            line: Vec::new(),
+            refused: None,
+            program: ProgramReply::ToExec,
+            trailing: 0,
+            leaves_transaction: false,
+            output: fresh_output(ceiling),
+            ceiling,
+            may_wait,
+            held,
+            sender,
+        }
+    }
+
     /// Takes a piece of what was read, which may be the end of a reply.
     fn take(&mut self, piece: &[u8], is_whole: bool) {
-        if self.skipped > 0 {
-            let room = LINE_MAX.saturating_sub(self.line.len());
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
-            if is_whole {
-                let line = std::mem::take(&mut self.line);
-                if self.refused.is_none()
-                    && let Some(error) = line.strip_prefix(b"-")
-                {
-                    self.refused = Some(error.trim_ascii_end().to_vec());
-                }
-                self.skipped -= 1;
-            }
+        if self.trailing > 0 {
+            self.trailing -= usize::from(is_whole);
+        } else if self.skipped > 0 {
+            self.skip(piece, is_whole);
+        } else if self.is_program() && self.program == ProgramReply::ToExec {
+            self.take_of_exec(piece, is_whole);
+        } else {
+            self.take_own(piece, is_whole);
+        }
+    }
+
+    fn is_program(&self) -> bool {
+        self.requests.get(self.replies.len()).is_some_and(|request| request.is_program)
+    }
+
+    fn skip(&mut self, piece: &[u8], is_whole: bool) {
+        let room = LINE_MAX.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+        if !is_whole {
             return;
         }
+        let line = std::mem::take(&mut self.line);
+        self.skipped -= 1;
+        let Some(error) = line.strip_prefix(b"-") else { return };
+        if self.refused.is_none() {
+            self.refused = Some(error.trim_ascii_end().to_vec());
+        }
+        // What follows a MULTI that was refused is done by itself.
+        if self.is_program() && self.skipped == 1 {
+            (self.skipped, self.program) = (0, ProgramReply::Alone);
+        }
+    }
+
+    /// Takes the beginning of a reply to EXEC: the head of its array is nobody's.
+    fn take_of_exec(&mut self, piece: &[u8], is_whole: bool) {
+        self.line.extend_from_slice(piece);
+        if self.line.len() < ARRAY_OF_ONE.len() && !is_whole {
+            return;
+        }
+        let line = std::mem::take(&mut self.line);
+        let own = line.strip_prefix(ARRAY_OF_ONE);
+        self.program = own.map_or(ProgramReply::Refusal, |_| ProgramReply::InArray);
+        let own = own.unwrap_or(&line);
+        if !own.is_empty() {
+            self.take_own(own, is_whole);
+        }
+    }
+
+    fn take_own(&mut self, piece: &[u8], is_whole: bool) {
         if self.sender.is_closed() {
             // No session waits for it any more: what is held goes, and the rest comes and goes.
             self.output = fresh_output(self.ceiling);
@@ -383,21 +443,41 @@ impl WaitingOrder {
             let before = self.output.len();
             Reply::new(&mut self.output, Resp::Two).raw(piece);
             if let Some(held) = &self.held {
-                held.add(self.output.len() - before);
+                held.count_reply(self.output.len() - before);
             }
         }
         if is_whole {
-            // What the replies take together counts, as they wait for each other.
-            self.ceiling = self.ceiling.saturating_sub(self.output.len());
-            let output = std::mem::replace(&mut self.output, fresh_output(self.ceiling));
-            self.replies.push(LinkReply::Whole(output, self.refused.take()));
-            let next = self.requests.get(self.replies.len());
-            self.skipped = next.map_or(0, |next| next.skipped);
+            self.end_reply();
         }
     }
 
+    fn end_reply(&mut self) {
+        // What the replies take together counts, as they wait for each other.
+        self.ceiling = self.ceiling.saturating_sub(self.output.len());
+        let output = std::mem::replace(&mut self.output, fresh_output(self.ceiling));
+        let (program, refused) = (self.program, self.refused.take());
+        self.program = ProgramReply::ToExec;
+        let reply = match program {
+            _ if !self.is_program() => LinkReply::Whole(output, refused),
+            ProgramReply::InArray => LinkReply::OfProgram(output),
+            ProgramReply::Alone => {
+                // That to EXEC is still to come.
+                self.trailing = 1;
+                LinkReply::OfProgram(output)
+            }
+            ProgramReply::ToExec | ProgramReply::Refusal => {
+                let front = output.front();
+                self.leaves_transaction |= front.starts_with(b"-") && !is_of_ended_exec(front);
+                LinkReply::Whole(output, refused)
+            }
+        };
+        self.replies.push(reply);
+        let next = self.requests.get(self.replies.len());
+        self.skipped = next.map_or(0, |next| next.skipped);
+    }
+
     fn is_complete(&self) -> bool {
-        self.replies.len() == self.requests.len()
+        self.replies.len() == self.requests.len() && self.trailing == 0
     }
 
     /// Ends with what is known, where so much was sent by the link.
@@ -412,6 +492,15 @@ impl WaitingOrder {
         replies.extend(rest);
         let _ = sender.send(replies);
     }
+}
+
+/// Whether an error in reply to EXEC, the `-` included, says that the transaction is over: it was
+/// discarded, or its keys are not here.
+fn is_of_ended_exec(error: &[u8]) -> bool {
+    let code = error.split(|byte| matches!(byte, b' ' | b'\r')).next().unwrap_or_default();
+    let ends: [&[u8]; 6] =
+        [b"-EXECABORT", b"-MOVED", b"-ASK", b"-TRYAGAIN", b"-CLUSTERDOWN", b"-CROSSSLOT"];
+    ends.contains(&code)
 }
 
 fn fresh_output(ceiling: usize) -> Output {
@@ -429,30 +518,20 @@ fn clear(buffer: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{LinkReply, LinkRequest, WaitingOrder, fresh_output};
+    use super::{LinkReply, LinkRequest, WaitingOrder};
     use proto::Output;
     use tokio::sync::oneshot;
 
     type Receiver = oneshot::Receiver<Vec<LinkReply>>;
 
-    fn order(begin: u64, requests: &[(usize, usize)]) -> (WaitingOrder, Receiver) {
+    fn order_of(begin: u64, requests: Vec<LinkRequest>) -> (WaitingOrder, Receiver) {
         let (sender, receiver) = oneshot::channel();
-        let requests: Vec<_> =
-            requests.iter().map(|&(begin, skipped)| LinkRequest { begin, skipped }).collect();
-        let order = WaitingOrder {
-            begin,
-            skipped: requests[0].skipped,
-            requests,
-            replies: Vec::new(),
-            line: Vec::new(),
-            refused: None,
-            output: fresh_output(usize::MAX),
-            ceiling: usize::MAX,
-            may_wait: false,
-            held: None,
-            sender,
-        };
-        (order, receiver)
+        (WaitingOrder::new(begin, requests, (usize::MAX, false, None), sender), receiver)
+    }
+
+    fn order(begin: u64, requests: &[(usize, usize)]) -> (WaitingOrder, Receiver) {
+        let request = |&(begin, skipped)| LinkRequest { begin, skipped, is_program: false };
+        order_of(begin, requests.iter().map(request).collect())
     }
 
     fn text(output: &Output) -> String {
@@ -483,6 +562,45 @@ mod tests {
         assert_eq!(refused.as_deref(), Some(b"MOVED 1 a:1".as_slice()));
     }
 
+    /// What a program can say never stands where its node sends requests elsewhere.
+    #[test]
+    fn what_a_program_says_is_told_from_what_its_node_says() {
+        for (replies, said, by_program, leaves_transaction) in [
+            ("+OK +QUEUED *1 :7", ":7", true, false),
+            ("+OK +QUEUED *1 -MOVED", "-MOVED", true, false),
+            ("+OK +QUEUED *1 *-1", "*-1", true, false),
+            ("+OK +QUEUED -MOVED", "-MOVED", false, false),
+            ("+OK -MOVED -EXECABORT", "-EXECABORT", false, false),
+            ("+OK +QUEUED -EXECABORT", "-EXECABORT", false, false),
+            ("+OK +QUEUED -NOPERM", "-NOPERM", false, true),
+            // It ran by itself.
+            ("-NOPERM -MOVED -ERR", "-MOVED", true, false),
+            ("-NOPERM :7 -ERR", ":7", true, false),
+        ] {
+            let request = LinkRequest { begin: 0, skipped: 2, is_program: true };
+            let (mut order, _receiver) = order_of(0, vec![request]);
+            let lines: Vec<&str> = replies.split(' ').collect();
+            for (number, line) in lines.iter().enumerate() {
+                assert!(!order.is_complete(), "{replies}");
+                // Byte by byte, as a slow network would.
+                let bytes = format!("{line}\r\n").into_bytes();
+                for (place, byte) in bytes.iter().enumerate() {
+                    let is_last = place + 1 == bytes.len();
+                    let is_head = *line == "*1" && number + 1 < lines.len();
+                    order.take(&[*byte], is_last && !is_head);
+                }
+            }
+            assert!(order.is_complete(), "{replies}");
+            assert_eq!(order.leaves_transaction, leaves_transaction, "{replies}");
+            let (output, is_programs) = match order.replies.pop() {
+                Some(LinkReply::OfProgram(output)) => (output, true),
+                Some(LinkReply::Whole(output, _)) => (output, false),
+                _ => panic!("{replies}"),
+            };
+            assert_eq!((&*text(&output), is_programs), (&*format!("{said}\r\n"), by_program));
+        }
+    }
+
     #[test]
     fn what_was_not_sent_is_known_when_the_link_ends() {
         let (mut order, mut receiver) = order(100, &[(0, 0), (10, 0), (20, 0), (30, 0)]);
@@ -492,7 +610,7 @@ mod tests {
         let kinds: Vec<_> = replies
             .iter()
             .map(|reply| match reply {
-                LinkReply::Whole(..) => "whole",
+                LinkReply::Whole(..) | LinkReply::OfProgram(_) => "whole",
                 LinkReply::Unreachable(_) => "unreachable",
                 LinkReply::Unsent(_) => "unsent",
                 LinkReply::Lost(_) => "lost",

@@ -6,9 +6,11 @@
 //! Invariant: nothing of which a byte was sent is sent a second time, unless the node has said that
 //! it did nothing.
 
+mod client_identity;
 mod exchange;
 mod greeting;
 mod handle;
+mod held_memory;
 mod link;
 mod node_wait;
 mod outgoing;

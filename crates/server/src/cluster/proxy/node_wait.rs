@@ -1,8 +1,8 @@
 //! A command that waits at its node: what its node is asked meanwhile.
 //!
 //! Invariants: CLIENT UNBLOCK is said again until the command's reply is there, as nothing orders
-//! it behind the command; a node that answers nothing, or does not know the link any more, keeps
-//! nobody waiting.
+//! it behind the command, and only where the node has just told of the link: its id may be another
+//! client's. A node that answers nothing, or does not know the link any more, keeps nobody waiting.
 
 use std::time::Duration;
 
@@ -37,6 +37,16 @@ pub(super) enum NodeAnswer {
     Lost(String),
 }
 
+/// What a node says when asked for the link.
+enum LinkSight {
+    /// The link is there, as far as the node tells.
+    Seen,
+    /// There is no such link.
+    Forgotten,
+    /// Nothing, and why.
+    Nobody(String),
+}
+
 impl<'a> NodeWait<'a> {
     pub(super) fn new(pools: &'a LinkPools, key: LinkKey, link: &'a LinkHandle) -> Self {
         Self { pools, key, link, ends: None, pause: pools.timeout() }
@@ -54,10 +64,15 @@ impl<'a> NodeWait<'a> {
 
     /// Asks the node what is to be asked of it.
     pub(super) async fn look(&mut self) -> NodeAnswer {
-        let Some(with_error) = self.ends else { return self.ask_for_link().await };
-        let Some(id) = self.link.state.client_id.get() else { return NodeAnswer::Refuses };
+        let Some(with_error) = self.ends else { return answer_of(self.ask_for_link().await) };
+        let Some(identity) = self.link.state.identity.get() else { return NodeAnswer::Refuses };
+        match self.ask_for_link().await {
+            LinkSight::Seen => {}
+            LinkSight::Forgotten => return answer_of(LinkSight::Forgotten),
+            LinkSight::Nobody(_) => return NodeAnswer::Refuses,
+        }
         let how = if with_error { "ERROR" } else { "TIMEOUT" };
-        let reply = self.ask(&["CLIENT", "UNBLOCK", &id.to_string(), how]).await;
+        let reply = self.ask(&["CLIENT", "UNBLOCK", &identity.id().to_string(), how]).await;
         let LinkReply::Whole(output, _) = reply else { return NodeAnswer::Refuses };
         match output.front() {
             b":1\r\n" => (self.ends, self.pause) = (None, self.pools.timeout()),
@@ -69,20 +84,19 @@ impl<'a> NodeWait<'a> {
     }
 
     /// Whether the node is there and knows the link.
-    async fn ask_for_link(&self) -> NodeAnswer {
-        let Some(id) = self.link.state.client_id.get() else {
+    async fn ask_for_link(&self) -> LinkSight {
+        let Some(identity) = self.link.state.identity.get() else {
             // What the link is called there is not told, or not yet.
-            return answer_of(self.ask(&["PING"]).await, |_| true);
+            return sight_of(self.ask(&["PING"]).await, |_| true);
         };
-        let its = format!("id={id} ");
-        let names_link = |line: &[u8]| line.windows(its.len()).any(|part| part == its.as_bytes());
-        answer_of(self.ask(&["CLIENT", "LIST", "ID", &id.to_string()]).await, names_link)
+        let reply = self.ask(&["CLIENT", "LIST", "ID", &identity.id().to_string()]).await;
+        sight_of(reply, |line| identity.is_in(line))
     }
 
     async fn ask(&self, words: &[&str]) -> LinkReply {
         let mut bytes = Vec::new();
         encode_command(words.iter().map(|word| word.as_bytes()), &mut bytes);
-        let requests = vec![LinkRequest { begin: 0, skipped: 0 }];
+        let requests = vec![LinkRequest { begin: 0, skipped: 0, is_program: false }];
         let (sender, receiver) = oneshot::channel();
         let (ceiling, may_wait, held) = (usize::MAX, false, None);
         let order = LinkOrder { bytes, requests, ceiling, may_wait, held, sender };
@@ -92,20 +106,28 @@ impl<'a> NodeWait<'a> {
     }
 }
 
-/// What a reply says of the wait. One that is an error comes of a node that may not be asked, and
+/// What a reply says of the link. One that is an error comes of a node that may not be asked, and
 /// is there.
-fn answer_of(reply: LinkReply, names_link: impl Fn(&[u8]) -> bool) -> NodeAnswer {
+fn sight_of(reply: LinkReply, names_link: impl Fn(&[u8]) -> bool) -> LinkSight {
     match reply {
-        LinkReply::Whole(output, _) => {
+        LinkReply::Whole(output, _) | LinkReply::OfProgram(output) => {
             let line = output.front();
             match line.starts_with(b"-") || names_link(line) {
-                true => NodeAnswer::Waits,
-                false => NodeAnswer::Lost("it does not know the link any more".to_owned()),
+                true => LinkSight::Seen,
+                false => LinkSight::Forgotten,
             }
         }
         // The link by which the node was to be asked has ended; the next look has another.
-        LinkReply::Unsent(_) => NodeAnswer::Waits,
-        LinkReply::Unreachable(why) | LinkReply::Lost(why) => NodeAnswer::Lost(why),
+        LinkReply::Unsent(_) => LinkSight::Seen,
+        LinkReply::Unreachable(why) | LinkReply::Lost(why) => LinkSight::Nobody(why),
+    }
+}
+
+fn answer_of(sight: LinkSight) -> NodeAnswer {
+    match sight {
+        LinkSight::Seen => NodeAnswer::Waits,
+        LinkSight::Forgotten => NodeAnswer::Lost("it does not know the link any more".to_owned()),
+        LinkSight::Nobody(why) => NodeAnswer::Lost(why),
     }
 }
 
@@ -113,7 +135,7 @@ fn answer_of(reply: LinkReply, names_link: impl Fn(&[u8]) -> bool) -> NodeAnswer
 mod tests {
     use proto::{Output, Reply, Resp};
 
-    use super::{LinkReply, NodeAnswer, answer_of};
+    use super::{LinkReply, NodeAnswer, answer_of, sight_of};
 
     #[test]
     fn a_node_that_does_not_know_the_link_keeps_nobody() {
@@ -133,7 +155,8 @@ mod tests {
             (LinkReply::Lost(String::new()), false),
         ] {
             let names_link = |line: &[u8]| line.windows(5).any(|part| part == b"id=7 ");
-            assert_eq!(matches!(answer_of(reply, names_link), NodeAnswer::Waits), waits);
+            let answer = answer_of(sight_of(reply, names_link));
+            assert_eq!(matches!(answer, NodeAnswer::Waits), waits);
         }
     }
 }

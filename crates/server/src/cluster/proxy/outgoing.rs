@@ -1,6 +1,7 @@
 //! What a link has to send.
 //!
-//! Invariant: what is sent is not kept, however slow the other end is.
+//! Invariant: what is sent is not kept, however slow the other end is; nor is what nobody waits
+//! for, unless its beginning is sent.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -11,12 +12,12 @@ pub(super) const SLICES_MAX: usize = 32;
 /// Orders' bytes, in the order in which they are sent.
 #[derive(Default)]
 pub(super) struct OutgoingBytes {
-    pieces: VecDeque<Vec<u8>>,
+    /// Each with the place where it begins in all that was ever put in.
+    pieces: VecDeque<(u64, Vec<u8>)>,
     /// How much of the first one is sent.
     written: usize,
-    /// All bytes ever put in, and those ever sent.
+    /// All bytes ever put in.
     queued: u64,
-    sent: u64,
 }
 
 impl OutgoingBytes {
@@ -25,7 +26,7 @@ impl OutgoingBytes {
         let begin = self.queued;
         self.queued += bytes.len() as u64;
         if !bytes.is_empty() {
-            self.pieces.push_back(bytes);
+            self.pieces.push_back((begin, bytes));
         }
         begin
     }
@@ -33,7 +34,7 @@ impl OutgoingBytes {
     /// Fills slices with what is to be sent next; how many.
     pub(super) fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
         let mut from = self.written;
-        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+        for (slice, (_, piece)) in slices.iter_mut().zip(&self.pieces) {
             *slice = IoSlice::new(&piece[from..]);
             from = 0;
         }
@@ -42,19 +43,30 @@ impl OutgoingBytes {
 
     /// So many bytes are sent.
     pub(super) fn consume(&mut self, count: usize) {
-        self.sent += count as u64;
         self.written += count;
         while let Some(first) = self.pieces.front()
-            && first.len() <= self.written
+            && first.1.len() <= self.written
         {
-            self.written -= first.len();
+            self.written -= first.1.len();
             self.pieces.pop_front();
         }
     }
 
-    /// How many bytes were ever sent.
+    /// The place up to which all was sent, or taken back.
     pub(super) fn sent(&self) -> u64 {
-        self.sent
+        self.pieces.front().map_or(self.queued, |first| first.0 + self.written as u64)
+    }
+
+    /// Takes back the bytes that begin at this place, if none of them was sent; whether it did.
+    pub(super) fn take_back(&mut self, begin: u64) -> bool {
+        let Ok(place) = self.pieces.binary_search_by_key(&begin, |piece| piece.0) else {
+            return false;
+        };
+        if place == 0 && self.written > 0 {
+            return false;
+        }
+        self.pieces.remove(place);
+        true
     }
 }
 
@@ -83,7 +95,7 @@ mod tests {
             assert_eq!(outgoing.push(bytes.clone()), put.len() as u64);
             put.extend(bytes);
             taken.extend(write(&mut outgoing, 150));
-            let kept: usize = outgoing.pieces.iter().map(Vec::len).sum();
+            let kept: usize = outgoing.pieces.iter().map(|piece| piece.1.len()).sum();
             assert!(!outgoing.pieces.is_empty() || round < 51);
             assert!(kept <= put.len() - taken.len() + 300, "{kept} bytes in round {round}");
         }
@@ -92,5 +104,18 @@ mod tests {
         }
         assert!(taken == put && outgoing.pieces.is_empty());
         assert_eq!(outgoing.sent(), put.len() as u64);
+    }
+
+    #[test]
+    fn what_has_not_begun_is_taken_back() {
+        let mut outgoing = OutgoingBytes::default();
+        let begins = [b"aaaa", b"bbbb", b"cccc"].map(|bytes| outgoing.push(bytes.to_vec()));
+        assert_eq!(write(&mut outgoing, 1), b"a");
+        let taken_back = begins.map(|begin| outgoing.take_back(begin));
+        assert_eq!((taken_back, outgoing.sent()), ([false, true, true], 1));
+        assert_eq!(outgoing.push(b"dddd".to_vec()), 12);
+        assert_eq!(write(&mut outgoing, 4), b"aaad");
+        assert_eq!(outgoing.sent(), 13);
+        assert!(!outgoing.take_back(begins[1]) && !outgoing.take_back(12));
     }
 }

@@ -249,11 +249,13 @@ async fn serve(
     let limit = Duration::from_millis(server.config.get(CLUSTER_PROXY_TIMEOUT));
     let connected = timeout(limit, greeting::connect(context, key)).await;
     let connected = connected.unwrap_or_else(|_| Err("it has not answered in time".to_owned()));
-    let (stream, id) = match connected {
+    let (stream, identity) = match connected {
         Ok(connected) => connected,
         Err(why) => return refuse_all(orders, &state, &why),
     };
-    state.client_id.set(id);
+    if let Some(identity) = identity {
+        let _ = state.identity.set(identity);
+    }
     state.first_us.set(server.keyspace.clock().monotonic_us());
     state.is_standing.set(true);
     let _counted = CountedLink::new(context);

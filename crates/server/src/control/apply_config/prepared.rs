@@ -20,6 +20,7 @@ use rustix::process::fchdir;
 use crate::net::listeners;
 use crate::net::tls::{is_wanted as is_tls_wanted, settings_of};
 use crate::server::Server;
+use crate::telemetry::ExportPlan;
 
 /// What was made ready for a change.
 pub(super) enum Prepared {
@@ -30,6 +31,8 @@ pub(super) enum Prepared {
     Listeners,
     /// What new encrypted connections begin with.
     Tls(Option<Arc<tls::Contexts>>),
+    /// What is exported from now on.
+    Exports(Option<Arc<ExportPlan>>),
     /// More workers, or fewer; so many there were.
     Workers(usize),
     /// The new directory was entered; this was the one before.
@@ -48,6 +51,7 @@ impl Prepared {
             Self::Tls(contexts) => {
                 server.tls.change(contexts, server.keyspace.clock().monotonic_us());
             }
+            Self::Exports(plan) => server.telemetry.change(server, plan),
             Self::Nothing
             | Self::Workers(_)
             | Self::Directory(_)
@@ -80,7 +84,7 @@ impl Prepared {
                 // The log says what could not be done.
                 let _ = oom_score::adjust(&server.config, is_replica, &server.log);
             }
-            Self::Nothing | Self::Log(_) | Self::Tls(_) => {}
+            Self::Nothing | Self::Log(_) | Self::Tls(_) | Self::Exports(_) => {}
         }
     }
 }

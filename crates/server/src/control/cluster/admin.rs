@@ -19,7 +19,7 @@ use proto::{Args, Reply};
 
 use super::commands::enabled;
 use super::parse::{self, ParsedSlots};
-use crate::cluster::{MoveDirection, World};
+use crate::cluster::{DataBehindOrder, MoveDirection, World};
 use crate::control::context::{Context, Next};
 use crate::server::Server;
 
@@ -38,19 +38,17 @@ fn execute(
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for_client(server.keyspace, &mut world)?;
             let order = make(server);
-            let empties = empties_data(server, &order);
-            submit(server, &order, reply)?;
-            let change = DataChange { lane, may_release_world: true, empties };
+            let data = submit(server, &order, reply)?;
+            let change = DataChange { lane, may_release_world: true, data };
             drop(apply_to_data(server, change, world));
             Ok(())
         }));
     };
     unit.tx.require_world()?;
     let order = make(server);
-    let empties = empties_data(server, &order);
-    submit(server, &order, reply)?;
+    let data = submit(server, &order, reply)?;
     let (lane, may_release_world) = (unit.tx.lane(), unit.may_release_world());
-    let change = DataChange { lane, may_release_world, empties };
+    let change = DataChange { lane, may_release_world, data };
     unit.tx.lend_world(|world| (apply_to_data(server, change, world), ()));
     Ok(Next::Done)
 }
@@ -61,31 +59,19 @@ struct DataChange {
     lane: usize,
     /// Whether the world may be let go of meanwhile.
     may_release_world: bool,
-    /// Whether nothing is left of them.
-    empties: bool,
-}
-
-/// Whether nothing is left of the data behind an order that is about to be given: what a replica
-/// has is its primary's.
-fn empties_data(server: &Server, order: &AdminCommand) -> bool {
-    match order {
-        AdminCommand::Reset { .. } => true,
-        AdminCommand::ReplicateNoOne => {
-            server.cluster.with_engine(|cluster| cluster.is_primary()) == Some(false)
-        }
-        _ => false,
-    }
+    /// What the order has left of them.
+    data: DataBehindOrder,
 }
 
 /// Has the data follow what was ordered, before the order is answered: the role, and of a replica
 /// that was reset, or replicates nobody any more, that nothing is left.
 fn apply_to_data(
     server: &'static Server,
-    DataChange { lane, may_release_world, empties }: DataChange,
+    DataChange { lane, may_release_world, data }: DataChange,
     world: Acquisition,
 ) -> Acquisition {
     let world = server.cluster_start().apply_role(world, may_release_world);
-    if !empties || server.keyspace.is_empty() {
+    if data == DataBehindOrder::Kept || server.keyspace.is_empty() {
         return world;
     }
     let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
@@ -104,7 +90,7 @@ fn submit(
     server: &'static Server,
     order: &AdminCommand,
     reply: &mut Reply<'_>,
-) -> Result<(), Refusal> {
+) -> Result<DataBehindOrder, Refusal> {
     let refusal = whole_move_beside(server, order).or_else(|| refuse_copies(server, order));
     if let Some(refusal) = refusal {
         return Err(refusal);
@@ -112,13 +98,13 @@ fn submit(
     let epoch = || server.cluster.with_engine(|cluster| cluster.my_epoch()).unwrap_or(0);
     let before = epoch();
     let done = server.cluster.order(server, order, World::Stopped);
-    done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
+    let data = done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
     match order {
         AdminCommand::BumpEpoch if epoch() == before => reply.simple(format!("STILL {before}")),
         AdminCommand::BumpEpoch => reply.simple(format!("BUMPED {}", epoch())),
         _ => reply.ok(),
     }
-    Ok(())
+    Ok(data)
 }
 
 fn has_keys(server: &Server) -> bool {

@@ -219,7 +219,7 @@ fn claim_if_confirmed(
     let order = AdminCommand::Claim { slots: slots.clone(), from: *source, epochs };
     point_in_claim(ClaimPlace::Order);
     match server.cluster.order(server, &order, World::Stopped) {
-        Ok(()) => import.note_claimed(),
+        Ok(_) => import.note_claimed(),
         Err(AdminError::Unconfirmed) => return Ok(false),
         Err(why) => return Err(Refusal::owned(format!("ERR {why}"))),
     }

@@ -44,18 +44,29 @@ impl MetricFamily {
 
     /// What a value is counted in, as the name says.
     pub fn unit(&self) -> &'static str {
-        let name = self.name.trim_end_matches("_total");
-        let units = [
-            ("_timestamp_seconds", "seconds since 1970"),
-            ("_bytes_per_second", "bytes per second"),
-            ("_seconds", "seconds"),
-            ("_bytes", "bytes"),
-            ("_percent", "percent"),
-            ("_ratio", "ratio"),
-            ("_per_second", "per second"),
-        ];
-        units.iter().find(|(end, _)| name.ends_with(end)).map_or("", |(_, unit)| unit)
+        unit_of(self.name.trim_end_matches("_total")).0
     }
+}
+
+/// Units by the ends of names: in words, and as UCUM writes them.
+const UNITS: [(&str, &str, &str); 7] = [
+    ("_timestamp_seconds", "seconds since 1970", "s"),
+    ("_bytes_per_second", "bytes per second", "By/s"),
+    ("_seconds", "seconds", "s"),
+    ("_bytes", "bytes", "By"),
+    ("_percent", "percent", "%"),
+    ("_ratio", "ratio", "1"),
+    ("_per_second", "per second", "1/s"),
+];
+
+/// What a metric of this name is counted in, as UCUM writes it.
+pub(super) fn ucum_of(name: &str) -> &'static str {
+    unit_of(name).1
+}
+
+fn unit_of(name: &str) -> (&'static str, &'static str) {
+    let found = UNITS.into_iter().find(|(end, ..)| name.ends_with(end));
+    found.map_or(("", ""), |(_, words, ucum)| (words, ucum))
 }
 
 /// All families, in the order of `/metrics`.

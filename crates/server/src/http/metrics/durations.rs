@@ -30,17 +30,14 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
         if counted == 0 {
             continue;
         }
-        for bucket in SHOWN.step_by(STEP) {
+        let within = SHOWN.step_by(STEP).map(|bucket| {
             // A duration is cut to whole microseconds, so it is below the next one.
             let limit = (bucket_limit(bucket) + 1) as f64 / 1e6;
-            let within: u64 = stats.histogram.iter().take(bucket + 1).sum();
-            let labels = [("command", name), ("le", &*limit.to_string())];
-            exposition.sample_of("_bucket", &labels, within);
-        }
-        exposition.sample_of("_bucket", &[("command", name), ("le", "+Inf")], counted);
+            (limit, stats.histogram.iter().take(bucket + 1).sum())
+        });
+        let within: Vec<(f64, u64)> = within.collect();
         let seconds = stats.micros as f64 / 1e6;
-        exposition.sample_of("_sum", &[("command", name)], seconds);
-        exposition.sample_of("_count", &[("command", name)], counted);
+        exposition.histogram(&[("command", name)], &within, counted, seconds);
     }
 }
 

@@ -102,7 +102,7 @@ pub(super) fn write(found: &[(&str, &str)], exposition: &mut Exposition) {
     exposition.family(SERVER.0, MetricKind::Info, SERVER.1);
     let labels: Vec<(&str, &str)> =
         IDENTITY.iter().filter_map(|field| Some((*field, value_of(field)?))).collect();
-    exposition.sample(&labels, 1);
+    exposition.sample(&labels, 1_u64);
     for metric in FIELDS.iter().copied().flatten() {
         if let Some(value) = value_of(metric.field).and_then(|text| metric.value(text)) {
             exposition.family(metric.name, metric.kind(), metric.help);

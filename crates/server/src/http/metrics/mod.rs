@@ -1,5 +1,5 @@
-//! What `/metrics` tells: every figure of INFO under a name and in a unit that Prometheus expects,
-//! and the durations of commands as histograms.
+//! What `/metrics` tells, and what is exported: every figure of INFO under a name and in a unit
+//! that Prometheus expects, and the durations of commands as histograms.
 //!
 //! Invariant: a figure is INFO's own, read from its text; so both say the same.
 
@@ -18,32 +18,44 @@ pub use catalogue::{MetricFamily, metric_families};
 pub(super) use exposition::Format;
 
 use exposition::Exposition;
+use otlp::metrics::Metric;
 
 use crate::http::json::quoted;
 use crate::http::state::HttpState;
 
 /// Which names metrics may tell.
 #[derive(Clone, Copy)]
-pub(super) struct NamePermissions {
+pub(crate) struct NamePermissions {
     /// Those of keys.
-    pub(super) keys: bool,
+    pub(crate) keys: bool,
     /// Those of users.
-    pub(super) users: bool,
+    pub(crate) users: bool,
 }
 
 /// All metrics, with the names that the caller may read.
 pub(super) fn text(server: &HttpState, format: Format, named: NamePermissions) -> String {
     let mut exposition = Exposition::new(format);
+    write(server, &mut exposition, named);
+    exposition.finish()
+}
+
+/// The same as values that are exported.
+pub(crate) fn values(server: &HttpState, named: NamePermissions) -> Vec<Metric> {
+    let mut exposition = Exposition::of_values();
+    write(server, &mut exposition, named);
+    exposition.into_values()
+}
+
+fn write(server: &HttpState, exposition: &mut Exposition, named: NamePermissions) {
     let report = (server.info)();
     let found: Vec<(&str, &str)> = entries(&report).collect();
-    fields::write(&found, &mut exposition);
-    lines::write(&found, &mut exposition);
-    durations::write(server, &mut exposition);
+    fields::write(&found, exposition);
+    lines::write(&found, exposition);
+    durations::write(server, exposition);
     if named.keys {
-        keys::write(server, &mut exposition);
+        keys::write(server, exposition);
     }
-    quotas::write(server, &mut exposition, named.users);
-    exposition.finish()
+    quotas::write(server, exposition, named.users);
 }
 
 /// INFO as a JSON object: its sections, each an object of its fields, which are texts.

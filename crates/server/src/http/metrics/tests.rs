@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use otlp::metrics::Points;
+
 use super::exposition::{Exposition, Format, MetricKind};
-use super::{NamePermissions, entries, fields, json, lines, metric_families, text};
+use super::{NamePermissions, entries, fields, json, lines, metric_families, text, values};
 use crate::control::server::info;
 use crate::http::HttpState;
 use crate::start::{http_state, test_server};
@@ -72,6 +74,52 @@ fn every_family_is_in_the_catalogue() {
     let told = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let missing: Vec<&str> = told.filter(|name| !known.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Both are written by the same calls, in the same order.
+#[test]
+fn what_is_exported_has_the_names_and_units_of_the_text() {
+    let state = state();
+    let text = text(&state, Format::Prometheus, ALL);
+    let told = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let told: Vec<&str> = told.map(|name| name.strip_suffix("_total").unwrap_or(name)).collect();
+    let exported = values(&state, ALL);
+    assert_eq!(exported.iter().map(|it| &*it.name).collect::<Vec<_>>(), told);
+    for metric in &exported {
+        let units = [
+            ("_bytes_per_second", "By/s"),
+            ("_per_second", "1/s"),
+            ("_seconds", "s"),
+            ("_bytes", "By"),
+            ("_percent", "%"),
+            ("_ratio", "1"),
+        ];
+        let unit = units.iter().find(|(end, _)| metric.name.ends_with(end));
+        assert_eq!(metric.unit, unit.map_or("", |(_, unit)| unit), "{}", metric.name);
+    }
+}
+
+#[test]
+fn a_histogram_is_told_up_to_each_limit_and_exported_by_bucket() {
+    let fill = |exposition: &mut Exposition| {
+        exposition.family("x_seconds", MetricKind::Histogram, "Times.");
+        exposition.histogram(&[("a", "b")], &[(0.5, 2), (1.0, 2), (2.0, 5)], 6, 7.5);
+    };
+    let mut exposition = Exposition::new(Format::Prometheus);
+    fill(&mut exposition);
+    let expected = "# HELP apus_x_seconds Times.\n# TYPE apus_x_seconds histogram\n\
+                    apus_x_seconds_bucket{a=\"b\",le=\"0.5\"} 2\n\
+                    apus_x_seconds_bucket{a=\"b\",le=\"1\"} 2\n\
+                    apus_x_seconds_bucket{a=\"b\",le=\"2\"} 5\n\
+                    apus_x_seconds_bucket{a=\"b\",le=\"+Inf\"} 6\n\
+                    apus_x_seconds_sum{a=\"b\"} 7.5\napus_x_seconds_count{a=\"b\"} 6\n";
+    assert_eq!(exposition.finish(), expected);
+    let mut exposition = Exposition::of_values();
+    fill(&mut exposition);
+    let metrics = exposition.into_values();
+    let Points::Histogram(points) = &metrics[0].points else { panic!("{metrics:?}") };
+    assert_eq!((&*points[0].counts, points[0].sum), (&[2, 0, 3, 1][..], 7.5));
+    assert_eq!(points[0].bounds, [0.5, 1.0, 2.0]);
 }
 
 #[test]

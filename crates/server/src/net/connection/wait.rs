@@ -397,7 +397,7 @@ impl Connection {
                 if let Some(program) = &mut ran.program {
                     program.put_off(&mut self.session);
                 }
-                self.session.note_put_off(true);
+                self.session.note_put_off();
                 self.stand_first(ran.args.as_args());
                 StepEnd::Again
             }
@@ -422,7 +422,6 @@ impl Connection {
         mut done: OffloadResult,
         suspension: fn(oneshot::Receiver<OffloadResult>) -> Suspension,
     ) -> StepEnd {
-        self.session.note_put_off(false);
         let program = done.ran.program.as_mut();
         if program.is_none_or(|it| it.charge_next(&self.worker, &mut self.session)) {
             engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);

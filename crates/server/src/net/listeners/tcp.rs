@@ -50,7 +50,7 @@ impl TcpListeners {
         self.plain_port().or_else(|| self.listening.first().map(|it| it.address.port()))
     }
 
-    fn plain_port(&self) -> Option<u16> {
+    pub(super) fn plain_port(&self) -> Option<u16> {
         let plain = self.listening.iter().find(|it| !it.kind.is_encrypted);
         plain.map(|it| it.address.port())
     }

@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll, ready};
 
-use tls::Session;
+use tls::{NamedContext, Session};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -23,6 +23,20 @@ impl Tls {
             return Err(io::Error::other("TLS is not configured"));
         };
         let session = Session::connect(&contexts.client).map_err(io::Error::other)?;
+        Self::finish_handshake(socket, session).await
+    }
+
+    /// The same with a server of another kind, whose certificate must be of this host.
+    pub(crate) async fn connect_to(
+        context: &NamedContext,
+        host: &str,
+        socket: TcpStream,
+    ) -> io::Result<Box<TlsStream>> {
+        let session = Session::connect_to(context, host).map_err(io::Error::other)?;
+        Self::finish_handshake(socket, session).await
+    }
+
+    async fn finish_handshake(socket: TcpStream, session: Session) -> io::Result<Box<TlsStream>> {
         let (session, incoming, opened) = agree_on(&socket, session).await?;
         Ok(Box::new(TlsStream::new(socket, session, incoming, opened)))
     }

@@ -187,7 +187,13 @@ fn set_reply_mode(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let mode = &mut context.session()?.reply_mode;
+    let (server, is_alone) = (context.server, context.unit.is_none());
+    let session = context.session()?;
+    if is(&args[2], "ON") && is_alone {
+        // What came while replies were off is passed on as that says.
+        session.pass_on(server, reply);
+    }
+    let mode = &mut session.reply_mode;
     if is(&args[2], "ON") {
         mode.switch_on();
         reply.ok();

@@ -11,6 +11,7 @@ mod commands;
 mod keyspace;
 mod mean_ttl;
 mod memory;
+mod otlp;
 mod persistence;
 mod process;
 mod quotas;
@@ -82,6 +83,7 @@ const SECTIONS: &[Section] = &[
     Section { title: "Latencystats", default: false, write: commands::write_latencies },
     Section { title: "Cluster", default: true, write: cluster::write },
     Section { title: "TLS", default: true, write: tls::write },
+    Section { title: "OTLP", default: true, write: otlp::write },
     Section { title: QUOTAS, default: true, write: quotas::write },
     Section { title: KEYSPACE, default: true, write: keyspace::write },
     Section { title: "Keysizes", default: true, write: keyspace::write_sizes },

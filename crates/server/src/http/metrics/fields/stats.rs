@@ -370,4 +370,35 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         "Handshakes that made room for others.",
     ),
     field("tls_half_open", "tls_half_open", Gauge(1.0), "Handshakes that are under way."),
+    field(
+        "otlp_points_exported",
+        "otlp_points_exported",
+        Counter(1.0),
+        "Values of metrics that the endpoint of OpenTelemetry took.",
+    ),
+    field(
+        "otlp_points_failed",
+        "otlp_points_failed",
+        Counter(1.0),
+        "Values that the endpoint refused, or that were given up.",
+    ),
+    field("otlp_spans_exported", "otlp_spans_exported", Counter(1.0), "Spans that it took."),
+    field(
+        "otlp_spans_failed",
+        "otlp_spans_failed",
+        Counter(1.0),
+        "Spans that it refused, or that were given up.",
+    ),
+    field(
+        "otlp_spans_dropped",
+        "otlp_spans_dropped",
+        Counter(1.0),
+        "Spans that found no room among those that wait.",
+    ),
+    field(
+        "otlp_requests_failed",
+        "otlp_requests_failed",
+        Counter(1.0),
+        "Exports that were not answered, or not by taking them.",
+    ),
 ];
