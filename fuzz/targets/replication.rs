@@ -23,7 +23,7 @@ fn announce(data: &[u8]) {
     let mut announced = ReplconfState::default();
     for line in data.split(|byte| *byte == b'\n') {
         let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-        primary.announce(&mut announced, &words);
+        primary.announce(&mut announced, &words, Some(&|name| name == b"n"));
     }
 }
 

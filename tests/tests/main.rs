@@ -58,6 +58,7 @@ mod cluster_proxy_promises;
 mod cluster_rebalance;
 mod cluster_replica_data;
 mod cluster_scan;
+mod cluster_shutdown;
 mod cluster_slot_moves;
 mod cluster_slot_stats;
 mod cluster_starts;

@@ -7,6 +7,8 @@ use tests::server::eventually;
 
 const OURS: Option<Oracle> = None;
 const REDIS70: Option<Oracle> = Some(Oracle::Redis70);
+const REDIS82: Option<Oracle> = Some(Oracle::Redis82);
+const VALKEY91: Option<Oracle> = Some(Oracle::Valkey91);
 
 /// The primary dies, one of its replicas takes its place, and another one follows.
 fn fail_over(sentinel: SentinelProgram, programs: &[Option<Oracle>]) {
@@ -48,4 +50,11 @@ fn mixed_groups_are_failed_over_both_ways() {
         fail_over(program, &[REDIS70, OURS, REDIS70]);
         fail_over(program, &[OURS, REDIS70, OURS]);
     }
+}
+
+#[test]
+fn groups_of_apus_redis82_and_valkey_are_failed_over_by_valkeys_sentinel() {
+    let program = SentinelProgram::Stock(Oracle::Valkey91);
+    fail_over(program, &[REDIS82, OURS, VALKEY91]);
+    fail_over(program, &[OURS, REDIS82, OURS]);
 }

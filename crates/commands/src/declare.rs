@@ -92,6 +92,8 @@ pub enum Role {
     Script,
     /// The command tells a primary of its replica, or asks a replica how far it is.
     Replconf,
+    /// The command has a replica of a cluster take over, by the word of a client or of its primary.
+    ClusterFailover,
     /// The command asks for the stream from a place on.
     Psync,
     /// The command asks for the stream from now on.

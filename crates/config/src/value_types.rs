@@ -60,9 +60,9 @@ pub struct ShutdownFlags {
     pub now: bool,
     /// Go even when saving fails.
     pub force: bool,
-    /// Stay where a cluster would miss this server, as Valkey does; there is none here.
+    /// Stay where a cluster would miss this server: a primary that has slots.
     pub safe: bool,
-    /// Have a replica take over in a cluster, as Valkey does; there is none here.
+    /// Have a replica take over in a cluster.
     pub failover: bool,
 }
 

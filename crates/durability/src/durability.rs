@@ -4,7 +4,7 @@
 //! lock of its own.
 
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use engine::transaction::engine::Engine;
 use persist::storage::Storage;
@@ -12,6 +12,7 @@ use persist::storage::Storage;
 use crate::aof::Aof;
 use crate::backup::Backup;
 use crate::claims::SnapshotClaim;
+use crate::cluster_duties::ClusterDuties;
 use crate::save::Saves;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshots;
@@ -32,6 +33,8 @@ pub struct Durability {
     pub snapshot_claim: SnapshotClaim,
     /// Where files lie.
     pub storage: Box<dyn Storage>,
+    /// This server as a node of a cluster, if it is one; set before the first client comes.
+    pub cluster_duties: OnceLock<Box<dyn ClusterDuties>>,
     /// What SHUTDOWN was asked to do, and how far it is.
     pub shutdown: Shutdown,
     /// The turns of what applies a primary's stream, or takes its data in.
@@ -59,6 +62,7 @@ impl Durability {
             saves: Saves::new(engine.keyspace.clock()),
             snapshot_claim: SnapshotClaim::default(),
             storage,
+            cluster_duties: OnceLock::new(),
             shutdown: Shutdown::default(),
             stream_turns: StreamTurns::default(),
             config_turn: Mutex::default(),

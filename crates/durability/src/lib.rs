@@ -8,6 +8,7 @@ pub mod aof;
 pub mod apply;
 pub mod backup;
 pub mod claims;
+pub mod cluster_duties;
 pub mod data;
 pub mod durability;
 pub mod loading;

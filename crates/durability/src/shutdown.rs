@@ -11,6 +11,7 @@ use std::time::Duration;
 use config::settings::{SAVE, SHUTDOWN_TIMEOUT};
 use config::{Profile, ShutdownFlags};
 use engine::limits::pause::Ticket;
+use engine::runtime::background::wait_while;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::scripting::LibraryFreeze;
 use keyspace::Acquisition;
@@ -21,6 +22,9 @@ use crate::save::{SaveFailure, SaveMode};
 use crate::snapshot::CutFailure;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// So long writers that are at work are waited for where a replica is to take over.
+const WRITERS_MAX_US: i64 = 1_000_000;
 
 /// The preparation of the end.
 #[derive(Default)]
@@ -71,6 +75,12 @@ impl Shutdown {
         log_warning!(server.log, "User requested shutdown...");
         // Nothing is written any more, unless the process goes on.
         let pause = if how.now { None } else { self.await_replicas(server)? };
+        let (some, all) = server.journal.replica_acks.in_sync(server.journal.end());
+        if all > 0 {
+            log_notice!(server.log, "{some} of {all} replicas are in sync when shutting down.");
+        }
+        check_vote(server, how)?;
+        let pause = if how.failover { Some(still_writers(server, pause)) } else { pause };
         // A save that somebody else begins now would keep the process up: none does.
         let end_turn = server.saves.take_end_turn(server);
         let is_wanted = how.save || !how.nosave && !server.config.get(SAVE).is_empty();
@@ -87,6 +97,11 @@ impl Shutdown {
             // The next base takes the world, and has what changes until then.
             drop(saved);
             await_base(server, how.force)?;
+        }
+        if how.failover
+            && let Some(node) = server.cluster_duties.get()
+        {
+            node.hand_over(!how.now && server.config.get(SHUTDOWN_TIMEOUT) != 0);
         }
         std::mem::forget(pause);
         // Kept for good: what waits for a file that does not follow is never told.
@@ -120,8 +135,6 @@ impl Shutdown {
             log_warning!(server.log, "Shutdown manually aborted.");
             return Err(ShutdownFailed);
         }
-        let (some, all) = in_sync();
-        log_notice!(server.log, "{some} of {all} replicas are in sync when shutting down.");
         Ok(Some(pause))
     }
 
@@ -181,6 +194,32 @@ impl Shutdown {
         server.gates.shutdown_request.is_asked()
             || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
     }
+}
+
+/// A node that votes stays where only a safe end is wanted.
+fn check_vote(server: &Durability, how: ShutdownFlags) -> Result<(), ShutdownFailed> {
+    let votes = || server.cluster_duties.get().is_some_and(|node| node.is_voting_primary());
+    if !how.safe || !votes() {
+        return Ok(());
+    }
+    let what = "This is a voting primary. Shutting down may cause the cluster to go down.";
+    if how.force {
+        log_warning!(server.log, "{what} Exit anyway.");
+        return Ok(());
+    }
+    log_warning!(server.log, "{what} Can't exit.");
+    Err(report_failure(server))
+}
+
+/// No write begins while the ticket is kept, and none is under way any more: all that was written
+/// is in the stream. What keeps its locks for long is not waited for to its end.
+fn still_writers(server: &'static Durability, pause: Option<Ticket>) -> Ticket {
+    let pause = pause.unwrap_or_else(|| server.gates.pause.begin_own());
+    let clock = server.keyspace.clock();
+    let until_us = clock.monotonic_us().saturating_add(WRITERS_MAX_US);
+    let mut world = Acquisition::of_world(server.keyspace);
+    wait_while(&mut world, || clock.monotonic_us() < until_us);
+    pause
 }
 
 /// Saves the data for good: no change is possible while what is returned is kept.

@@ -127,7 +127,7 @@ impl Cluster {
         self.broadcast_pong();
     }
 
-    fn fail_over(&mut self, forcing: FailoverMode) -> Result<(), AdminError> {
+    pub(super) fn fail_over(&mut self, forcing: FailoverMode) -> Result<(), AdminError> {
         if self.is_primary() {
             return Err(AdminError::NotReplica);
         }
@@ -137,7 +137,8 @@ impl Cluster {
         if forcing == FailoverMode::Agreed && (primary.has_failed() || !is_reached) {
             return Err(AdminError::PrimaryDown);
         }
-        if forcing == FailoverMode::Force && self.has_foreign_data {
+        let is_forced = matches!(forcing, FailoverMode::Force | FailoverMode::Inherited);
+        if is_forced && self.has_foreign_data {
             return Err(AdminError::NothingOfPrimary);
         }
         self.begin_manual(forcing);

@@ -73,6 +73,8 @@ pub enum Event {
         /// How long ago a replica heard from its primary, if ever.
         silence: Option<Millis>,
     },
+    /// The primary has told this replica, in its stream, to take over: the primary ends.
+    PrimaryEnds,
     /// The writers are held, as [`Action::PauseWrites`] asked; no write comes behind this offset.
     WritesPaused {
         /// The offset.
@@ -280,4 +282,6 @@ pub enum FailoverMode {
     Force,
     /// TAKEOVER: no node is asked.
     Takeover,
+    /// FORCE, by the primary itself, which ends.
+    Inherited,
 }

@@ -29,7 +29,7 @@ impl Cluster {
         let ends = self.now() + self.settings.manual_failover_timeout;
         self.end_manual();
         self.election = None;
-        let may_begin = forcing == FailoverMode::Force;
+        let may_begin = matches!(forcing, FailoverMode::Force | FailoverMode::Inherited);
         match forcing {
             FailoverMode::Takeover => {
                 self.log("Taking over the master (user request).".to_owned());
@@ -38,6 +38,9 @@ impl Cluster {
                 return;
             }
             FailoverMode::Force => self.log("Forced failover user request accepted.".to_owned()),
+            FailoverMode::Inherited => {
+                self.log("Forced failover primary request accepted.".to_owned());
+            }
             FailoverMode::Agreed => {
                 self.log("Manual failover user request accepted.".to_owned());
                 if let Some(primary) = self.own().primary() {
@@ -47,6 +50,14 @@ impl Cluster {
         }
         self.manual =
             Some(ManualFailover { ends, side: Side::Replica { offset: None, may_begin } });
+    }
+
+    /// The primary ends, and has this replica take over: votes are asked for at once.
+    pub(super) fn inherit(&mut self) {
+        match self.fail_over(FailoverMode::Inherited) {
+            Ok(()) => self.run_election(),
+            Err(error) => self.log(format!("Failover request of the primary refused: {error:?}")),
+        }
     }
 
     /// A replica takes a new epoch though it has none of its own to compare.

@@ -168,6 +168,7 @@ impl Cluster {
                 self.record_position(primary, position, silence);
             }
             Event::WritesPaused { offset } => self.writes_paused(offset),
+            Event::PrimaryEnds => self.inherit(),
         }
         self.finish()
     }

@@ -13,6 +13,8 @@ pub(super) enum NonDataCommand<'a> {
     Nothing,
     /// The command tells subscribers.
     Message(PubSubType, &'a [u8], &'a [u8]),
+    /// The primary ends, and has the node of this name take over.
+    TakeOver(&'a [u8]),
 }
 
 impl<'a> NonDataCommand<'a> {
@@ -23,6 +25,12 @@ impl<'a> NonDataCommand<'a> {
             Role::Ping | Role::Replconf | Role::Script => return Some(Self::Nothing),
             Role::Publish => PubSubType::Global,
             Role::ShardPublish => PubSubType::Shard,
+            // CLUSTER FAILOVER FORCE REPLICAID <node>: words of a primary alone.
+            Role::ClusterFailover => {
+                let is = |index: usize, word: &[u8]| args[index].eq_ignore_ascii_case(word);
+                let is_order = args.len() == 5 && is(2, b"FORCE") && is(3, b"REPLICAID");
+                return is_order.then_some(Self::TakeOver(args.get(4)?));
+            }
             _ => return None,
         };
         let (channel, message) = (args.get(1)?, args.get(2)?);

@@ -233,7 +233,9 @@ impl Partitioner {
         let (spec, keyspace) = (entry.spec, self.server.keyspace);
         match NonDataCommand::of(spec.role, args) {
             Some(NonDataCommand::Nothing) => return ConflictClass::State,
-            Some(NonDataCommand::Message(..)) => return ConflictClass::Several,
+            Some(NonDataCommand::Message(..) | NonDataCommand::TakeOver(_)) => {
+                return ConflictClass::Several;
+            }
             None => {}
         }
         if !spec.arity.admits(args.len()) {

@@ -246,10 +246,8 @@ impl<'s> Replayer<'s> {
         let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
         let role = resolved.map_or(Role::Any, |resolved| resolved.entry.spec.role);
         if let Some(beside) = NonDataCommand::of(role, args) {
-            if let NonDataCommand::Message(space, channel, message) = beside
-                && self.stream.is_some()
-            {
-                self.unit.publish(publication(space, channel, message));
+            if self.stream.is_some() {
+                self.run_beside(&beside);
             }
             return Ok(());
         }
@@ -281,6 +279,21 @@ impl<'s> Replayer<'s> {
         let checked = if is_error { self.handle_error(entry, index) } else { Ok(()) };
         self.out.clear();
         checked
+    }
+
+    /// Does what a command of a stream does beside the data.
+    fn run_beside(&mut self, command: &NonDataCommand<'_>) {
+        match *command {
+            NonDataCommand::Nothing => {}
+            NonDataCommand::Message(space, channel, message) => {
+                self.unit.publish(publication(space, channel, message));
+            }
+            NonDataCommand::TakeOver(node) => {
+                if let Some(duties) = self.server.cluster_duties.get() {
+                    duties.take_over(node);
+                }
+            }
+        }
     }
 
     /// Whether a command may be run.

@@ -38,6 +38,7 @@ mod report;
 mod round_pauses;
 mod rounds;
 mod settings;
+mod successor;
 mod sync;
 mod watch;
 
@@ -48,8 +49,10 @@ pub use action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
 pub use attached::ReplicaId;
 pub use registry::{Primary, RandomIds, SyncCounts};
 pub use replconf_state::{
-    Ack, Capabilities, OWN_CAPABILITY, RdbReader, ReplconfReply, ReplconfState, Requirements,
+    Ack, Capabilities, IsNode, OWN_CAPABILITY, RdbReader, ReplconfReply, ReplconfState,
+    Requirements,
 };
 pub use report::ReplicaRow;
 pub use settings::{OutputLimit, PrimarySettings};
+pub use successor::Successor;
 pub use sync::{Role, ServerRole, StreamView, SyncKind, SyncRequest, SyncVerdict};

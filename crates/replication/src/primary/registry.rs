@@ -5,7 +5,7 @@
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
-use super::replconf_state::{Ack, NameableConnections, RdbReader, ReplconfReply, ReplconfState};
+use super::replconf_state::{Ack, IsNode, Nameable, RdbReader, ReplconfReply, ReplconfState};
 use super::round_pauses::RoundPauses;
 use super::rounds::Round;
 use super::settings::{OutputLimit, PrimarySettings};
@@ -89,14 +89,21 @@ impl Primary {
         self.counts = SyncCounts::default();
     }
 
-    /// The REPLCONF of a client that is not attached, whose name is not among `args`.
-    pub fn announce(&self, announced: &mut ReplconfState, args: &[&[u8]]) -> ReplconfReply {
+    /// The REPLCONF of a client that is not attached, whose name is not among `args`. `nodes` are
+    /// those of our cluster, if we are in one.
+    pub fn announce(
+        &self,
+        announced: &mut ReplconfState,
+        args: &[&[u8]],
+        nodes: Option<IsNode<'_>>,
+    ) -> ReplconfReply {
         let awaits_channel = |id| self.awaits_channel(id);
         let is_unnamed = |id| self.unnamed_channel(id).is_some();
-        let nameable = NameableConnections {
+        let nameable = Nameable {
             channels: self.settings.rdb_channel || self.settings.dual_channel,
             mains: self.settings.rdb_channel.then_some(&awaits_channel),
             numbered: self.settings.dual_channel.then_some(&is_unnamed),
+            nodes,
         };
         announced.replconf(args, &nameable)
     }
@@ -105,7 +112,7 @@ impl Primary {
     /// CLIENT LIST shows it.
     pub fn replconf(&mut self, id: ReplicaId, args: &[&[u8]], client: &str, now_ms: u64) {
         let Some(index) = self.index_of(id) else { return };
-        match self.replicas[index].announced.replconf(args, &NameableConnections::default()) {
+        match self.replicas[index].announced.replconf(args, &Nameable::default()) {
             ReplconfReply::Silence => {}
             ReplconfReply::Ack(ack) => self.take_ack(index, ack, now_ms),
             ReplconfReply::Ok | ReplconfReply::Error(_) => {

@@ -31,17 +31,24 @@ pub struct ReplconfState {
     pub main: Option<ReplicaId>,
     /// The connection on which this replica fetches its snapshot: Valkey has it named by this end.
     pub channel: Option<ReplicaId>,
+    /// The client's name as a node of our cluster.
+    pub cluster_node: Option<String>,
 }
 
-/// Which connections may be named by others.
+/// Whether a node of our cluster has this name.
+pub type IsNode<'a> = &'a dyn Fn(&[u8]) -> bool;
+
+/// Which connections, and which nodes, may be named by others.
 #[derive(Default)]
-pub(super) struct NameableConnections<'a> {
+pub(super) struct Nameable<'a> {
     /// Whether snapshots may go to a connection of their own.
     pub(super) channels: bool,
     /// Replicas that wait for their snapshot on another connection; `None` where none ever does.
     pub(super) mains: Option<&'a dyn Fn(ReplicaId) -> bool>,
     /// Connections that take a snapshot and are not named yet; `None` where none ever is.
     pub(super) numbered: Option<&'a dyn Fn(ReplicaId) -> bool>,
+    /// Nodes of our cluster; `None` outside one.
+    pub(super) nodes: Option<IsNode<'a>>,
 }
 
 /// What a client of the protocol knows of.
@@ -171,11 +178,7 @@ impl ReplconfState {
     }
 
     /// Applies a REPLCONF, whose name is not among `args`.
-    pub(super) fn replconf(
-        &mut self,
-        args: &[&[u8]],
-        nameable: &NameableConnections<'_>,
-    ) -> ReplconfReply {
+    pub(super) fn replconf(&mut self, args: &[&[u8]], nameable: &Nameable<'_>) -> ReplconfReply {
         let (pairs, odd) = args.as_chunks::<2>();
         if !odd.is_empty() {
             return ReplconfReply::Error(b"ERR syntax error".to_vec());
@@ -195,29 +198,30 @@ impl ReplconfState {
         ReplconfReply::Ok
     }
 
-    fn apply(
-        &mut self,
-        word: &[u8],
-        value: &[u8],
-        nameable: &NameableConnections<'_>,
-    ) -> Result<(), Vec<u8>> {
+    fn apply(&mut self, word: &[u8], value: &[u8], nameable: &Nameable<'_>) -> Result<(), Vec<u8>> {
         match (&*word.to_ascii_lowercase(), nameable) {
-            (b"rdb-channel", NameableConnections { channels: true, .. }) => {
+            (b"rdb-channel", Nameable { channels: true, .. }) => {
                 self.requirements.channel = zero_or_one(value)?;
             }
-            (b"main-ch-client-id", NameableConnections { mains: Some(may_be_named), .. }) => {
+            (b"main-ch-client-id", Nameable { mains: Some(may_be_named), .. }) => {
                 integer(value)?;
                 self.main = named(value, may_be_named);
                 if self.main.is_none() {
                     return Err([b"ERR Unrecognized RDB client id: ", value].concat());
                 }
             }
-            (b"set-rdb-client-id", NameableConnections { numbered: Some(may_be_named), .. }) => {
+            (b"set-rdb-client-id", Nameable { numbered: Some(may_be_named), .. }) => {
                 integer(value)?;
                 self.channel = named(value, may_be_named);
                 if self.channel.is_none() {
                     return Err([b"ERR Unrecognized RDB client id ", value].concat());
                 }
+            }
+            (b"set-cluster-node-id", Nameable { nodes: Some(is_node), .. }) => {
+                if !is_node(value) {
+                    return Err([b"ERR Unknown node ", value].concat());
+                }
+                self.cluster_node = Some(String::from_utf8_lossy(value).into_owned());
             }
             (lower, _) => return self.apply_known_to_all(lower, word, value),
         }

@@ -136,6 +136,9 @@ impl Handshake {
         if let Some(version) = settings.valkey_version {
             tell("version", &[version.as_bytes()]);
         }
+        if let Some(node) = &settings.cluster_node {
+            tell("SET-CLUSTER-NODE-ID", &[node.as_bytes()]);
+        }
         out.send(bytes);
     }
 

@@ -20,6 +20,8 @@ pub struct ReplicaSettings {
     pub announced_ip: Option<String>,
     /// The version of Valkey whose data files can be read, for primaries that choose by it.
     pub valkey_version: Option<&'static str>,
+    /// Our name as a node of a cluster.
+    pub cluster_node: Option<String>,
     /// `repl-timeout`.
     pub timeout_ms: u64,
     /// `repl-diskless-load`; for `on-empty-db` the driver says what that means now.
@@ -57,6 +59,7 @@ impl Default for ReplicaSettings {
             listening_port: 6379,
             announced_ip: None,
             valkey_version: None,
+            cluster_node: None,
             timeout_ms: 60_000,
             load: LoadMode::Disk,
             rdb_channel: false,

@@ -129,6 +129,10 @@ impl BusDriver {
                 DriverInput::Mail(DriverRequest::DeleteSlotKeys(slots)) => {
                     self.queue(RoleJob::DeleteSlotKeys(slots));
                 }
+                DriverInput::Mail(DriverRequest::TakeOver) => {
+                    self.handle_event(replication_offset(self.start));
+                    self.handle_event(Event::PrimaryEnds);
+                }
                 DriverInput::News(LinkEvent::Event(event)) => self.handle_event(event),
                 DriverInput::News(LinkEvent::Accepted(stream)) => self.accept_link(stream),
                 DriverInput::Messages(messages) => {

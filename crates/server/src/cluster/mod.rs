@@ -8,6 +8,7 @@
 mod bus_link;
 mod config_file;
 mod driver;
+mod duties;
 mod message_queue;
 mod moves;
 mod node;

@@ -70,6 +70,8 @@ pub(super) enum DriverRequest {
     Actions(Vec<Action>),
     /// Keys of these slots are not wanted here.
     DeleteSlotKeys(Vec<PartitionIndex>),
+    /// The primary ends, and has this node take over.
+    TakeOver,
 }
 
 /// This server as a node of a cluster, if it is one.
@@ -218,6 +220,14 @@ impl ClusterNode {
         if let Some(mail) = self.mail.get() {
             // The driver ends with the process.
             let _ = mail.send(DriverRequest::DeleteSlotKeys(slots));
+        }
+    }
+
+    /// Has this node take the place of its primary, which ends.
+    pub(super) fn take_over(&self) {
+        if let Some(mail) = self.mail.get() {
+            // The driver ends with the process.
+            let _ = mail.send(DriverRequest::TakeOver);
         }
     }
 

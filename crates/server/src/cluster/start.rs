@@ -74,6 +74,8 @@ impl ClusterContext {
         }
         let mail = node.open(server, file, read);
         server.pushes.set_bus(node);
+        let is_first = server.cluster_duties.set(Box::new(self)).is_ok();
+        assert!(is_first, "there is one node in a process");
         node.proxy.open(self);
         server.set_cluster_proxy(&node.proxy);
         // Clients that come before the first table is made are told that nothing is served.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use base::io_error_text::strerror;
 use engine::runtime::log::log_warning;
-use replication::primary::{ReplconfReply, ReplconfState};
+use replication::primary::{IsNode, ReplconfReply, ReplconfState};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::failover::Failover;
@@ -63,7 +63,10 @@ impl Links {
         announced: &mut ReplconfState,
         args: &[&[u8]],
     ) -> ReplconfReply {
-        self.core(server).primary.announce(announced, args)
+        let duties = server.cluster_duties.get();
+        let is_node = |name: &[u8]| duties.is_some_and(|node| node.is_node(name));
+        let nodes: Option<IsNode<'_>> = duties.is_some().then_some(&is_node);
+        self.core(server).primary.announce(announced, args, nodes)
     }
 
     /// The directives have changed.

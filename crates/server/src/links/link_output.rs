@@ -105,6 +105,11 @@ impl LinkOutput {
         self.place.as_ref().map_or(0, |(place, stream)| locked(stream).backlog.charge(place))
     }
 
+    /// Whether all that there is to send has been handed to the system.
+    pub(super) fn is_sent(&self) -> bool {
+        self.items.is_empty() && self.debt() == 0
+    }
+
     /// Whether a snapshot is being sent.
     pub(super) fn is_in_body(&self) -> bool {
         !self.items.is_empty()

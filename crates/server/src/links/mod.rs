@@ -19,6 +19,7 @@ mod report;
 mod roles;
 mod settings;
 mod stream;
+mod successor;
 mod thread;
 
 pub(crate) use failover::{FailoverRequest, FailoverState};

@@ -50,6 +50,7 @@ pub(super) fn of_replica(server: &Network) -> ReplicaSettings {
         listening_port: announced.unwrap_or(own_port(server)),
         announced_ip: given(&config.get(REPLICA_ANNOUNCE_IP)).map(|ip| text(&ip)),
         valkey_version: Some(VALKEY),
+        cluster_node: server.cluster_duties.get().map(|node| node.own_name()),
         timeout_ms: u64::from(config.get(REPL_TIMEOUT)) * SECOND_MS,
         load: load_mode(server),
         rdb_channel: config.get(REPL_RDB_CHANNEL),

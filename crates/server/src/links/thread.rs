@@ -60,6 +60,8 @@ pub(super) enum LinksMessage {
     SnapshotOver(RoundId, SnapshotEnd),
     /// Asks whether nothing of our primary is under way; then no applier stays, either.
     IsIdle { gives_up: bool, answer: SyncSender<bool> },
+    /// Asks whether a replica was sent all that there is for it.
+    IsSent { replica: ReplicaId, answer: SyncSender<bool> },
     /// Something of the link to our primary.
     OfPrimary(PrimaryLinkMessage),
 }
@@ -120,6 +122,11 @@ async fn serve(
             LinksMessage::RunActions => thread.run_actions(),
             LinksMessage::SnapshotOver(round, end) => thread.end_round(round, &end),
             LinksMessage::OfPrimary(message) => thread.handle_link_message(message),
+            LinksMessage::IsSent { replica, answer } => {
+                let link = thread.link(replica);
+                // The thread that asked waits for it.
+                let _ = answer.send(link.is_none_or(|link| link.output.borrow().is_sent()));
+            }
             LinksMessage::IsIdle { gives_up, answer } => {
                 let is_idle = thread.primary_link.is_idle();
                 if is_idle || gives_up {

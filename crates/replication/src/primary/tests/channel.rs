@@ -20,7 +20,7 @@ fn offered() -> Hand {
 fn channel(hand: &Hand) -> ReplconfState {
     let mut channel = announced("eof rdb-only=1");
     let words: [&[u8]; 4] = [b"rdb-channel", b"1", b"main-ch-client-id", b"1"];
-    assert_eq!(hand.primary.announce(&mut channel, &words), ReplconfReply::Ok);
+    assert_eq!(hand.primary.announce(&mut channel, &words, None), ReplconfReply::Ok);
     channel
 }
 
@@ -95,7 +95,7 @@ fn a_second_connection_takes_a_snapshot_and_nothing_else_whatever_it_says() {
     let mut hand = offered();
     let mut channel = ReplconfState::default();
     let words: [&[u8]; 4] = [b"main-ch-client-id", b"1", b"rdb-only", b"0"];
-    assert_eq!(hand.primary.announce(&mut channel, &words), ReplconfReply::Ok);
+    assert_eq!(hand.primary.announce(&mut channel, &words, None), ReplconfReply::Ok);
     let ours = super::id(99).to_string();
     let verdict = hand.ask_announced(2, "", &channel, psync(&ours, "1001"));
     assert_eq!(verdict, SyncVerdict::Attached);
@@ -110,7 +110,7 @@ fn a_second_connection_takes_a_snapshot_and_nothing_else_whatever_it_says() {
     attach_channel(&mut hand);
     let words: [&[u8]; 2] = [b"main-ch-client-id", b"1"];
     let error = b"ERR Unrecognized RDB client id: 1".to_vec();
-    let reply = hand.primary.announce(&mut ReplconfState::default(), &words);
+    let reply = hand.primary.announce(&mut ReplconfState::default(), &words, None);
     assert_eq!(reply, ReplconfReply::Error(error), "one is enough");
 }
 
@@ -121,7 +121,7 @@ fn only_a_replica_that_waits_for_it_can_be_named() {
     for number in ["1", "2", "7", "-7"] {
         let words: [&[u8]; 2] = [b"main-ch-client-id", number.as_bytes()];
         let error = format!("ERR Unrecognized RDB client id: {number}").into_bytes();
-        let reply = hand.primary.announce(&mut other, &words);
+        let reply = hand.primary.announce(&mut other, &words, None);
         assert_eq!(reply, ReplconfReply::Error(error));
     }
     let mut hand = {
@@ -142,6 +142,6 @@ fn a_primary_that_does_not_offer_it_takes_the_usual_way() {
     assert_eq!(hand.done(), ["start 1 socket [1]"]);
     let words: [&[u8]; 2] = [b"rdb-channel", b"1"];
     let error = b"ERR Unrecognized REPLCONF option: rdb-channel".to_vec();
-    let reply = hand.primary.announce(&mut ReplconfState::default(), &words);
+    let reply = hand.primary.announce(&mut ReplconfState::default(), &words, None);
     assert_eq!(reply, ReplconfReply::Error(error));
 }

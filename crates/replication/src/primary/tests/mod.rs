@@ -12,7 +12,7 @@ mod simulation;
 mod sync;
 mod watch;
 
-use super::replconf_state::NameableConnections;
+use super::replconf_state::Nameable;
 use super::{
     CloseWhen, Primary, PrimaryAction, PrimarySettings, RandomIds, ReplconfState, ReplicaId, Role,
     RoundId, ServerRole, SnapshotTarget, StreamView, SyncKind, SyncRequest, SyncVerdict,
@@ -217,7 +217,7 @@ fn announced(words: &str) -> ReplconfState {
             Some((word, value)) => [word.as_bytes(), value.as_bytes()],
             None => [b"capa", word.as_bytes()],
         };
-        announced.replconf(&pair, &NameableConnections::default());
+        announced.replconf(&pair, &Nameable::default());
     }
     announced
 }

@@ -23,7 +23,7 @@ fn told() -> Hand {
 fn channel(hand: &Hand, words: &str) -> ReplconfState {
     let mut channel = announced(words);
     let words: [&[u8]; 4] = [b"rdb-only", b"1", b"rdb-channel", b"1"];
-    assert_eq!(hand.primary.announce(&mut channel, &words), ReplconfReply::Ok);
+    assert_eq!(hand.primary.announce(&mut channel, &words, None), ReplconfReply::Ok);
     channel
 }
 
@@ -42,7 +42,7 @@ fn cut() -> Hand {
 fn name(hand: &Hand, number: &str) -> (ReplconfState, ReplconfReply) {
     let mut main = announced(MAIN);
     let words: [&[u8]; 2] = [b"set-rdb-client-id", number.as_bytes()];
-    let reply = hand.primary.announce(&mut main, &words);
+    let reply = hand.primary.announce(&mut main, &words, None);
     (main, reply)
 }
 

@@ -3,12 +3,12 @@
 use proptest::prelude::{any, prop};
 use proptest::proptest;
 
-use crate::primary::replconf_state::NameableConnections;
+use crate::primary::replconf_state::Nameable;
 use crate::primary::{Ack, Capabilities, RdbReader, ReplconfReply, ReplconfState, Requirements};
 
 fn replconf(announced: &mut ReplconfState, words: &[&str]) -> ReplconfReply {
     let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    announced.replconf(&args, &NameableConnections::default())
+    announced.replconf(&args, &Nameable::default())
 }
 
 #[test]
@@ -53,6 +53,17 @@ fn each_word_has_its_reply() {
         };
         assert_eq!(replconf(&mut ReplconfState::default(), words), expected, "{words:?}");
     }
+}
+
+#[test]
+fn a_client_is_a_node_that_the_cluster_knows() {
+    let is_node = |name: &[u8]| name == b"n";
+    let nameable = Nameable { nodes: Some(&is_node), ..Nameable::default() };
+    let mut announced = ReplconfState::default();
+    let mut say = |name: &[u8]| announced.replconf(&[b"SET-cluster-node-id", name], &nameable);
+    assert_eq!(say(b"m"), ReplconfReply::Error(b"ERR Unknown node m".to_vec()));
+    assert_eq!(say(b"n"), ReplconfReply::Ok);
+    assert_eq!(announced.cluster_node.as_deref(), Some("n"));
 }
 
 #[test]
@@ -110,6 +121,6 @@ proptest! {
     #[test]
     fn hostile_words_do_no_harm(words in prop::collection::vec(any::<Vec<u8>>(), 0..9)) {
         let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        ReplconfState::default().replconf(&args, &NameableConnections::default());
+        ReplconfState::default().replconf(&args, &Nameable::default());
     }
 }

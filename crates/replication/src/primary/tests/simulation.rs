@@ -236,7 +236,8 @@ impl World {
         self.peers[index].main_link = Some(link);
         let link = link.0.to_string();
         let words: [&[u8]; 4] = [b"rdb-channel", b"1", b"main-ch-client-id", link.as_bytes()];
-        (self.primary.announce(&mut announced, &words) == ReplconfReply::Ok).then_some(announced)
+        (self.primary.announce(&mut announced, &words, None) == ReplconfReply::Ok)
+            .then_some(announced)
     }
 
     /// A peer acknowledges, or shows a sign of life.

@@ -187,6 +187,7 @@ const CLUSTER: ControlCommand = Command {
             admin::fail_over,
             Spec {
                 name: "FAILOVER",
+                role: Role::ClusterFailover,
                 since: "3.0.0",
                 syntax: "[FORCE | TAKEOVER]",
                 summary: "Forces a replica to perform a manual failover of its master.",

@@ -1,7 +1,7 @@
 //! SHUTDOWN: the end of the process, asked for by a client.
 //!
-//! Invariant: what cannot be saved keeps the server up unless FORCE says otherwise; NOSAVE always
-//! ends it.
+//! Invariant: what cannot be saved, and SAFE at a primary of a cluster that has slots, keeps the
+//! server up unless FORCE says otherwise; NOSAVE without SAFE always ends it.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ const NO_CLUSTER: Refusal =
 const FAILED: Refusal = Refusal::error("ERR Errors trying to SHUTDOWN. Check logs.");
 
 /// How to end; `None` says to call an end off.
-fn modifiers(args: Args<'_>) -> Result<Option<ShutdownFlags>, Refusal> {
+fn modifiers(server: &Server, args: Args<'_>) -> Result<Option<ShutdownFlags>, Refusal> {
     let mut how = ShutdownFlags::default();
     let mut abort = false;
     for word in args.iter().skip(1) {
@@ -70,7 +70,7 @@ fn modifiers(args: Args<'_>) -> Result<Option<ShutdownFlags>, Refusal> {
     if how.save && how.nosave || abort && how != ShutdownFlags::default() {
         return Err(SYNTAX);
     }
-    if how.failover {
+    if how.failover && !server.cluster.is_on() {
         return Err(NO_CLUSTER);
     }
     Ok((!abort).then_some(how))
@@ -82,7 +82,7 @@ fn shut_down(
     reply: &mut Reply<'_>,
 ) -> Result<ControlOutcome, Refusal> {
     let server = context.server;
-    let Some(how) = modifiers(args)? else {
+    let Some(how) = modifiers(server, args)? else {
         if !server.shutdown.call_off(server) {
             return Err(NONE_IN_PROGRESS);
         }
