@@ -408,8 +408,7 @@ fn a_request_under_way_is_its_clients_memory() {
 
 #[test]
 fn a_script_under_way_is_its_clients_memory() {
-    let script = |key: &str, value: &str| words(&["EVAL", "return 1", "1", key, value]);
-    requests_under_way_count(8, |key, value| vec![script(key, value)]);
+    requests_under_way_count(8, |key, value| vec![words(&["EVAL", "return 1", "1", key, value])]);
 }
 
 #[test]

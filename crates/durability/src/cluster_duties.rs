@@ -1,6 +1,6 @@
 //! What the end of the process, and a primary's stream, ask of this server as a node of a cluster.
 //!
-//! Invariant: nothing here knows how a cluster works; outside one there is nobody to ask.
+//! Invariant: nothing here knows how a cluster works; outside a cluster there is no node to ask.
 
 /// A node of a cluster, as far as the data and the end of the process concern it.
 pub trait ClusterDuties: Send + Sync {

@@ -4,7 +4,7 @@
 //! hints, settings) or changed with the world stopped (the map of databases).
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};

@@ -32,7 +32,7 @@ impl Successor {
 }
 
 impl Primary {
-    /// Who may take over where the stream ends at this offset.
+    /// The replica that may take over where the stream ends at this offset.
     pub fn successor(&self, end: u64) -> Successor {
         let online = || self.replicas.iter().filter(|it| it.is_online() && !it.is_channel());
         if online().any(Attached::is_legacy) {

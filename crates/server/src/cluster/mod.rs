@@ -8,7 +8,6 @@
 mod bus_link;
 mod config_file;
 mod driver;
-mod duties;
 mod message_queue;
 mod moves;
 mod node;

@@ -8,9 +8,10 @@ use std::sync::mpsc::channel;
 use std::thread::Builder;
 
 use base::io_error_text::strerror;
-use cluster::{AdminCommand, Event, Slot, SlotSet};
+use cluster::{AdminCommand, Event, NodeId, Slot, SlotSet};
 use config::Config;
 use config::settings::{BIND, CLUSTER_BUS_ALLOW, TLS_CLUSTER};
+use durability::cluster_duties::ClusterDuties;
 use engine::limits::slot_map::SlotMap;
 use engine::reclaim::slots::{forget_copied, has_copies};
 use engine::runtime::log::log_notice;
@@ -160,6 +161,37 @@ impl ClusterContext {
         }
         node.order(server, &AdminCommand::AddSlots(slots), World::Going)
             .expect("the slots were just seen to have no owner");
+    }
+}
+
+/// What the data and the end of the process ask of the node. None of these waits for a peer, or for
+/// the world, but for replicas where the caller says so.
+impl ClusterDuties for ClusterContext {
+    fn is_voting_primary(&self) -> bool {
+        let votes = self.node.with_engine(|it| it.is_primary() && !it.my_slots().is_empty());
+        votes == Some(true)
+    }
+
+    fn hand_over(&self, may_wait: bool) {
+        if self.node.with_engine(|cluster| cluster.is_primary()) == Some(true) {
+            self.links.name_successor(self.server, may_wait);
+        }
+    }
+
+    fn take_over(&self, node: &[u8]) {
+        if self.own_name().as_bytes() == node {
+            self.node.take_over();
+        }
+    }
+
+    fn own_name(&self) -> String {
+        let name = self.node.with_engine(|cluster| cluster.my_id().to_string());
+        name.expect("a node that is asked has begun")
+    }
+
+    fn is_node(&self, name: &[u8]) -> bool {
+        let is_known = |id| self.node.with_engine(|cluster| cluster.record_of(id).is_some());
+        NodeId::parse(name).and_then(is_known) == Some(true)
     }
 }
 

@@ -1,4 +1,5 @@
-//! A primary of a cluster that ends has a replica take over, as Valkey does: the stream tells which.
+//! A primary of a cluster that ends has a replica take over, as Valkey does: the stream tells
+//! which.
 //!
 //! Invariant: nothing is written behind that word.
 
@@ -54,7 +55,7 @@ impl Links {
         }
     }
 
-    /// Waits until a replica was sent the stream to its end, for as long as a link that works takes.
+    /// Waits until a replica was sent the stream to its end, as long as a link that works takes.
     fn await_sent(&'static self, server: &'static Network, replica: ReplicaId) {
         let until_ms = now_ms(server) + SEND_MS;
         while now_ms(server) < until_ms {
