@@ -100,6 +100,8 @@ impl Unit {
     ) -> Result<ReplyLsn, Refusal> {
         if self.is_private() {
             publish::count_changes(self.server, &mut self.tx, self.changes);
+            // A stream that is passed on has it all the same.
+            self.server.journal.note_feature_level(self.tx.take_feature_level());
             self.tx.seal();
             return Ok(ReplyLsn::default());
         }
