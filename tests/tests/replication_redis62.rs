@@ -84,7 +84,8 @@ fn the_stream_has_no_word_that_redis_62_does_not_know() {
         for key in ["x", "copy:x", "made"] {
             again(&format!("XRANGE {key} - +"));
         }
-        again("XPENDING x g - + 10");
+        // The longer form has times, which pass.
+        again("XPENDING x g");
         for line in ["SISMEMBER s b", "HGETALL h", "ZRANGE z 0 -1 WITHSCORES", "LRANGE l 0 -1"] {
             again(line);
             let (name, rest) = line.split_once(' ').expect("each has a key");
