@@ -113,7 +113,7 @@ impl Consensus {
         transport: Arc<dyn Transport>,
         log: impl Fn(&str) + Send + 'static,
     ) -> Result<Consensus, String> {
-        let config = settings.config().map_err(|error| error.to_string())?;
+        let config = settings.config()?;
         let path = folder.to_owned();
         let opened = on_disk(move || {
             let folder = Folder::open(storage, &path)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use openraft::{Config, ConfigError, SnapshotPolicy};
+use openraft::{Config, SnapshotPolicy};
 
 /// Entries that a message carries at most.
 const MESSAGE_ENTRIES_MAX: u64 = 64;
@@ -36,7 +36,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The same for openraft, if times are in the order that it wants.
-    pub(crate) fn config(&self) -> Result<Config, ConfigError> {
+    pub(crate) fn config(&self) -> Result<Config, String> {
         let millis = |duration: Duration| duration.as_millis() as u64;
         let election_timeout = millis(self.election_timeout);
         let config = Config {
@@ -51,6 +51,6 @@ impl Settings {
             replication_lag_threshold: self.kept_entries,
             ..Config::default()
         };
-        config.validate()
+        config.validate().map_err(|error| error.to_string())
     }
 }

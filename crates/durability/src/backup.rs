@@ -359,7 +359,7 @@ fn remove_files(server: &Durability, directory: &Path) -> BackupResult {
             // The snapshot that made it has removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             removed => {
-                removed.map_err(|error| format!("{}: {}", path.display(), strerror(&error)))?
+                removed.map_err(|error| format!("{}: {}", path.display(), strerror(&error)))?;
             }
         }
     }

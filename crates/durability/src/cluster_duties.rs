@@ -7,8 +7,8 @@ pub trait ClusterDuties: Send + Sync {
     /// Whether the cluster may go down without this node: a primary with slots votes.
     fn is_voting_primary(&self) -> bool;
 
-    /// Has the replica take over that has all of the stream, if one has. No client writes meanwhile.
-    /// `may_wait` says whether replicas may be waited for.
+    /// Has the replica take over that has all of the stream, if one has. No client writes
+    /// meanwhile. `may_wait` says whether replicas may be waited for.
     fn hand_over(&self, may_wait: bool);
 
     /// The primary ends, and has the node of this name take over. Called by the thread that applies

@@ -60,6 +60,7 @@ mod tests {
     use opentelemetry_proto::tonic::common::v1::any_value::Value;
     use opentelemetry_proto::tonic::trace::v1::span::SpanKind as PublishedKind;
     use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+    use opentelemetry_proto::tonic::trace::v1::{Span as PublishedSpan, Status};
     use prost::Message;
 
     use super::{Span, SpanKind, encode};
@@ -83,10 +84,9 @@ mod tests {
         assert_eq!(request.encode_to_vec().len(), bytes.len());
         let spans = &request.resource_spans[0].scope_spans[0].spans;
         assert_eq!(spans.iter().map(|it| it.trace_id[15]).collect::<Vec<_>>(), [1, 2]);
-        let kinds: Vec<_> = spans.iter().map(|it| it.kind()).collect();
+        let kinds: Vec<_> = spans.iter().map(PublishedSpan::kind).collect();
         assert_eq!(kinds, [PublishedKind::Server, PublishedKind::Internal]);
-        let codes: Vec<_> =
-            spans.iter().map(|it| it.status.as_ref().map(|status| status.code())).collect();
+        let codes: Vec<_> = spans.iter().map(|it| it.status.as_ref().map(Status::code)).collect();
         assert_eq!(codes, [None, Some(StatusCode::Error)]);
         let first = &spans[0];
         assert_eq!((first.trace_id.len(), first.span_id.len()), (16, 8));

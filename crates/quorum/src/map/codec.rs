@@ -288,7 +288,8 @@ mod tests {
     fn what_no_entries_can_make_is_refused() {
         let map = led_map();
         let shards: Vec<ShardId> = map.shards.keys().copied().collect();
-        let broken: [(&str, fn(&mut ClusterMap, &[ShardId])); 5] = [
+        type Break = fn(&mut ClusterMap, &[ShardId]);
+        let broken: [(&str, Break); 5] = [
             ("member of a shard", |map, ids| {
                 let member = *map.shards[&ids[0]].members.first().expect("a member");
                 map.shards.get_mut(&ids[1]).expect("a shard").joining.insert(member);

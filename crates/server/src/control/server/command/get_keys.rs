@@ -63,8 +63,9 @@ fn keys<'a>(context: &Context<'_>, args: Args<'a>) -> Result<(Args<'a>, RequestK
 /// Whether a number of keys stands there, and is 0: a command with such a group of keys has none
 /// without it, whatever other keys it names.
 fn counts_none(spec: &KeySpec, request: Args<'_>) -> bool {
-    let mut is_empty = matches!(spec.find, FindKeys::Count { .. });
-    is_empty && spec.visit(request, |_| is_empty = false).is_ok() && is_empty
+    let mut has_any = false;
+    let visited = spec.visit(request, |_| has_any = true);
+    matches!(spec.find, FindKeys::Count { .. }) && visited.is_ok() && !has_any
 }
 
 const INVALID_COMMAND: Refusal = Refusal::error("ERR Invalid command specified");
